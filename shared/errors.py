@@ -1,0 +1,129 @@
+"""The errors that reach a user. Each has a stable ``code``; its docstring is its default message.
+
+ServiceError
+├── BadRequest                invalid_request
+│   ├── BodyTooLarge          body_too_large
+│   └── PromptTooLong         context_length_exceeded
+├── JobNotFound               job_not_found
+├── RouteNotFound             not_found
+├── MethodNotAllowed          method_not_allowed
+├── Unavailable
+│   ├── RedisUnavailable      redis_unavailable
+│   └── NoWorkerReady         no_worker_ready
+├── GenerationTimedOut        timeout
+├── WorkerLost                worker_lost
+├── NoChatTemplate            no_chat_template
+├── UnknownModel              unknown_model
+├── ModelUnusable             model_unusable
+├── SetupError                setup_error
+└── InternalError             internal_error
+"""
+
+from inspect import cleandoc
+
+
+class ServiceError(Exception):
+    """Something went wrong."""
+
+    code = "service_error"
+
+    def __init__(self, message: str | None = None, *, field: str | None = None) -> None:
+        self.message = message or cleandoc(type(self).__doc__ or "")
+        self.field = field
+        super().__init__(self.message)
+
+
+class BadRequest(ServiceError):
+    """The request is not valid."""
+
+    code = "invalid_request"
+
+
+class BodyTooLarge(BadRequest):
+    """The body of the request is larger than this route takes."""
+
+    code = "body_too_large"
+
+
+class PromptTooLong(BadRequest):
+    """The prompt does not fit into the context of the model."""
+
+    code = "context_length_exceeded"
+
+
+class JobNotFound(ServiceError):
+    """There is no job with this id; it may have expired."""
+
+    code = "job_not_found"
+
+
+class RouteNotFound(ServiceError):
+    """There is nothing at this path; GET / lists the routes."""
+
+    code = "not_found"
+
+
+class MethodNotAllowed(ServiceError):
+    """This path does not take that method."""
+
+    code = "method_not_allowed"
+
+
+class Unavailable(ServiceError):
+    """The service cannot answer now; try again."""
+
+    code = "unavailable"
+
+
+class RedisUnavailable(Unavailable):
+    """Redis does not answer; nothing was accepted. Try again."""
+
+    code = "redis_unavailable"
+
+
+class NoWorkerReady(Unavailable):
+    """No worker is ready."""
+
+    code = "no_worker_ready"
+
+
+class GenerationTimedOut(ServiceError):
+    """The deadline passed before the job was done; the text so far is kept."""
+
+    code = "timeout"
+
+
+class WorkerLost(ServiceError):
+    """The worker died while it ran this job."""
+
+    code = "worker_lost"
+
+
+class NoChatTemplate(BadRequest):
+    """The model has no chat template; send `prompt` with `"raw": true`."""
+
+    code = "no_chat_template"
+
+
+class UnknownModel(ServiceError):
+    """There is no such model; `mini-vllm model list` shows what there is."""
+
+    code = "unknown_model"
+
+
+class ModelUnusable(ServiceError):
+    """The model file cannot be loaded."""
+
+    code = "model_unusable"
+
+
+class SetupError(ServiceError):
+    """The machine or the set-up does not allow this; `mini-vllm doctor` says more."""
+
+    code = "setup_error"
+
+
+class InternalError(ServiceError):
+    """Something failed inside the service; the logs say more."""
+
+    code = "internal_error"

@@ -1,0 +1,65 @@
+"""Every Redis key and queue name in one place, with the units of what is kept there.
+
+The Lua scripts in ``shared/lua`` build the same names (``common.lua``); a test keeps the two in line.
+Keys are computed inside scripts, so one Redis is needed, not a Redis Cluster.
+"""
+
+PREFIX = "mini-vllm:"
+
+#: Queue suffixes in the order in which workers empty them.
+PRIORITIES = ("high", "normal", "low")
+
+#: What an RQ job of ours names as its function; workers never import it, they read ``args[0]``.
+JOB_FUNCTION = "mini_vllm.generate"
+
+#: Set of live worker incarnations; leaving it makes every later write of that incarnation void.
+WORKERS = PREFIX + "workers"
+
+#: Sorted set of job ids by creation time in ms, newest last, for ``GET /jobs``.
+JOBS = PREFIX + "jobs"
+
+#: Sorted set of unfinished job ids by deadline in ms.
+DEADLINES = PREFIX + "deadlines"
+
+#: Hash of totals of buried workers and of jobs that ended without a worker.
+SERVICE_TOTALS = PREFIX + "totals"
+
+
+def queue_name(model: str, priority: str) -> str:
+    """RQ's name of a queue; the list is at ``rq:queue:<name>``."""
+    return f"{model}:{priority}"
+
+
+def job_key(job_id: str) -> str:
+    """Hash: our record of one job (owner, attempt, token count, times in ms, terminal event)."""
+    return f"{PREFIX}job:{job_id}"
+
+
+def stream_key(job_id: str) -> str:
+    """Stream: the job's events, oldest first."""
+    return f"{PREFIX}stream:{job_id}"
+
+
+def worker_key(incarnation: str) -> str:
+    """Hash: what a worker says of itself (field ``report``, JSON), refreshed by its heartbeat."""
+    return f"{PREFIX}worker:{incarnation}"
+
+
+def worker_totals_key(incarnation: str) -> str:
+    """Hash: the absolute totals of one incarnation."""
+    return f"{PREFIX}worker-totals:{incarnation}"
+
+
+def beat_key(incarnation: str) -> str:
+    """String with a TTL: there while the worker's heartbeat is fresh."""
+    return f"{PREFIX}beat:{incarnation}"
+
+
+def bell_key(incarnation: str) -> str:
+    """List of at most one element: an idle worker blocks on it until there is work."""
+    return f"{PREFIX}bell:{incarnation}"
+
+
+def wake_key(gateway_id: str) -> str:
+    """Stream that a gateway's hub reads beside the jobs' streams, to be woken when a follower joins."""
+    return f"{PREFIX}wake:{gateway_id}"

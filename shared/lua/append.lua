@@ -1,0 +1,36 @@
+-- One step's events of one worker. Exactly once: an entry that was written before is skipped.
+-- ARGV: incarnation, result TTL in s, then 8 per entry: job id, attempt, kind (check, start, token,
+-- end), index of the first token, number of tokens, payload, status, busy time in ms
+-- Returns 'buried', or pairs [id, verdict] for jobs that must stop: fenced, ended, cancelled.
+local me, ttl_s = ARGV[1], tonumber(ARGV[2])
+if redis.call('SISMEMBER', WORKERS, me) == 0 then return 'buried' end
+local now, totals, verdicts = now_ms(), totals_key(me), {}
+for i = 3, #ARGV, 8 do
+  local id, attempt, kind = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local index, count, payload = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5]
+  local key = job_key(id)
+  local f = redis.call('HMGET', key, 'attempt', 'worker', 'end', 'count', 'cancel')
+  if f[3] then
+    verdicts[#verdicts + 1] = {id, 'ended'}
+  elseif f[1] ~= attempt or f[2] ~= me then
+    verdicts[#verdicts + 1] = {id, 'fenced'}
+  else
+    if kind == 'start' then
+      if redis.call('HSETNX', key, 'prompt_tokens', count) == 1 then
+        redis.call('XADD', stream_key(id), '*', 'k', 'start', 'd', payload)
+        redis.call('HINCRBY', totals, 'prompt_tokens', count)
+      end
+    elseif kind == 'token' and index >= tonumber(f[4]) then
+      if index > tonumber(f[4]) then return redis.error_reply('GAP in the tokens of ' .. id) end
+      redis.call('XADD', stream_key(id), '*', 'k', 'token', 'd', payload)
+      redis.call('HSET', key, 'count', index + count)
+      redis.call('HSETNX', key, 'first_token_ms', now)
+      redis.call('HINCRBY', totals, 'generated_tokens', count)
+    elseif kind == 'end' then
+      end_job(id, totals, ARGV[i + 6], payload, tonumber(ARGV[i + 7]), ttl_s, now)
+      redis.call('SREM', taken_key(me), id)
+    end
+    if f[5] and kind ~= 'end' then verdicts[#verdicts + 1] = {id, 'cancelled'} end
+  end
+end
+return verdicts

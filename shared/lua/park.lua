@@ -1,0 +1,7 @@
+-- A draining worker gives a job back. ARGV: incarnation, job id, attempt. Returns 1 if it was its own.
+local me, id = ARGV[1], ARGV[2]
+local f = redis.call('HMGET', job_key(id), 'attempt', 'worker', 'end')
+redis.call('SREM', taken_key(me), id)
+if f[3] or f[1] ~= ARGV[3] or f[2] ~= me then return 0 end
+requeue(id, now_ms())
+return 1

@@ -1,0 +1,5 @@
+-- A worker is born. ARGV: incarnation, heartbeat TTL in ms, report (JSON)
+redis.call('SADD', WORKERS, ARGV[1])
+redis.call('SET', beat_key(ARGV[1]), '1', 'PX', ARGV[2])
+redis.call('HSET', P .. 'worker:' .. ARGV[1], 'report', ARGV[3], 'beat_ms', now_ms())
+return 1

@@ -1,0 +1,44 @@
+"""Who notices that a worker is gone: every gateway and worker sweeps; the supervisor buries at once.
+
+Sweeping starts only after Redis has answered without a break for two heartbeat TTLs, since an outage
+makes every live worker look dead.
+"""
+
+from redis import Redis
+
+from shared.keys import WORKERS
+from shared.scripts import run_script
+
+
+class Sweeper:
+    def __init__(self, *, heartbeat_ttl_s: float, max_deaths: int, result_ttl_s: int) -> None:
+        self._settle_s = 2 * heartbeat_ttl_s
+        self._max_deaths = max_deaths
+        self._result_ttl_s = result_ttl_s
+        self._answering_since_s: float | None = None
+
+    def failed(self) -> None:
+        """Redis did not answer."""
+        self._answering_since_s = None
+
+    def sweep(self, client: Redis, now_s: float) -> dict[str, list[str]]:
+        """Incarnation -> jobs that went back to their queues, for each worker found dead.
+        ``now_s`` is monotonic. Redis errors pass through, and start the wait anew."""
+        try:
+            names = [name.decode() for name in client.smembers(WORKERS)]  # type: ignore[union-attr]
+            if self._answering_since_s is None:
+                self._answering_since_s = now_s
+            if now_s - self._answering_since_s < self._settle_s:
+                return {}
+            buried = {name: self.bury(client, name, only_if_lapsed=True) for name in names}
+        except Exception:
+            self.failed()
+            raise
+        return {name: jobs for name, jobs in buried.items() if jobs is not None}
+
+    def bury(self, client: Redis, incarnation: str, *, only_if_lapsed: bool) -> list[str] | None:
+        """The jobs that moved, or ``None`` if there was nothing to bury."""
+        reply = run_script(
+            client, "bury", incarnation, int(only_if_lapsed), self._max_deaths, self._result_ttl_s
+        )
+        return None if reply is None else [job_id.decode() for job_id in reply]

@@ -1,0 +1,46 @@
+"""The Lua scripts: every move that has to be atomic. Each file in ``lua`` says its arguments and reply."""
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import NoScriptError
+
+
+@cache
+def script_text(name: str) -> str:
+    folder = files("shared") / "lua"
+    return (folder / "common.lua").read_text() + (folder / f"{name}.lua").read_text()
+
+
+@cache
+def script_sha(name: str) -> str:
+    return hashlib.sha1(script_text(name).encode(), usedforsecurity=False).hexdigest()
+
+
+def run_script(client: Redis, name: str, *args: Any) -> Any:
+    try:
+        return client.evalsha(script_sha(name), 0, *args)
+    except NoScriptError:
+        return client.eval(script_text(name), 0, *args)
+
+
+def run_scripts(client: Redis, calls: list[tuple[str, tuple[Any, ...]]]) -> list[Any]:
+    """Several scripts in one round trip, in order. Each must bear being run twice: where Redis has
+    forgotten one (a restart), all are sent again."""
+    for by_text in (False, True):
+        pipe = client.pipeline(transaction=False)
+        for name, args in calls:
+            if by_text:
+                pipe.eval(script_text(name), 0, *args)
+            else:
+                pipe.evalsha(script_sha(name), 0, *args)
+        replies = pipe.execute(raise_on_error=False)
+        if by_text or not any(isinstance(reply, NoScriptError) for reply in replies):
+            break
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+    return list(replies)

@@ -1,0 +1,75 @@
+"""Every setting, from ``MINI_VLLM_*`` in the environment; built once in a ``__main__`` and passed on.
+
+A bad value stops the process and names key and value. Command line flags take their defaults here.
+"""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from shared.errors import SetupError
+
+
+def _cache_dir() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mini-vllm"
+
+
+def _data_dir() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "mini-vllm"
+
+
+def _host_dir() -> Path:
+    root = Path("/dev/shm") if os.path.isdir("/dev/shm") else Path("/tmp")
+    return root / f"mini-vllm-{os.getuid()}"
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="MINI_VLLM_", frozen=True, extra="ignore")
+
+    model: str = Field(
+        "smollm2", min_length=1, description="a known name or the path of a GGUF file"
+    )
+    redis_url: str = Field("redis://127.0.0.1:6379/0", description="redis://, rediss:// or unix://")
+    host: str = "127.0.0.1"
+    port: int = Field(8000, ge=0, le=65535, description="0 takes a free one")
+    data_dir: Path = Field(default_factory=_data_dir, description="what `up` keeps: jobs, logs")
+    host_dir: Path = Field(default_factory=_host_dir, description="core leases of this host")
+    model_dir: Path = Field(default_factory=lambda: _cache_dir() / "models")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    result_ttl_s: int = Field(86_400, ge=1, description="how long a finished job can be read")
+    max_body_bytes: int = Field(1_048_576, ge=1024, description="of POST /generate")
+    max_wait_s: float = Field(60, gt=0, le=3600, description="longest ?wait_s= of GET /jobs/<id>")
+    sse_keepalive_s: float = Field(
+        15, gt=0, description="comment on a stream that is silent so long"
+    )
+
+    threads: int = Field(0, ge=0, le=512, description="per worker; 0 takes all usable cores")
+    slots: int = Field(8, ge=1, le=128, description="sequences that a worker runs at once")
+    context_tokens: int = Field(
+        0, ge=0, le=1_048_576, description="per sequence; 0: the model's, at most 4096"
+    )
+    prefill_chunk_tokens: int = Field(56, ge=2, le=56, description="rows of one prompt chunk")
+    prefill_budget_tokens: int = Field(112, ge=2, description="prompt tokens per step")
+    heartbeat_s: float = Field(1.0, gt=0, le=60)
+    heartbeat_ttl_s: float = Field(4.0, gt=0, le=600)
+    stall_limit_s: float = Field(60, gt=0, description="a step that takes longer ends the worker")
+    drain_timeout_s: float = Field(
+        30, ge=0, description="how long SIGTERM lets running jobs finish"
+    )
+    max_deaths: int = Field(3, ge=1, description="workers that may die of one job before it fails")
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Raises ``SetupError`` that names the key, its value and what is wrong with it."""
+    try:
+        return Settings(**overrides)  # type: ignore[arg-type]
+    except ValidationError as error:
+        lines = [
+            f"MINI_VLLM_{str(e['loc'][0]).upper() if e['loc'] else ''}={e['input']!r}: {e['msg']}"
+            for e in error.errors()
+        ]
+        raise SetupError("bad setting: " + "; ".join(lines)) from None

@@ -1,0 +1,46 @@
+"""The real model of the tests, and copies of it in other formats (made once, kept in a cache)."""
+
+import ctypes
+import os
+from pathlib import Path
+
+import llama_cpp as llama
+
+FTYPES = {"F16": 1, "Q4_0": 2, "Q8_0": 7, "Q4_K_M": 15, "BF16": 32}  #: llama.h: enum llama_ftype
+AS_SHIPPED = "Q4_1"
+DEFAULT_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def model_path() -> Path:
+    """The default model, or MINI_VLLM_TEST_MODEL. A test that asks for it fails without it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    default = cache / "mini-vllm" / "models" / DEFAULT_NAME
+    path = Path(os.environ.get("MINI_VLLM_TEST_MODEL") or default)
+    assert path.is_file(), f"the tests need the model {path}: run `make test`, which fetches it"
+    return path
+
+
+def model_as(format_name: str, directory: Path) -> Path:
+    """The default model in another format; made in ``directory`` unless it is there already."""
+    source = model_path()
+    if format_name == AS_SHIPPED:
+        return source
+    target = directory / f"{source.stem}-as-{format_name}.gguf"
+    if not target.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        partial = target.with_suffix(f".{os.getpid()}.part")
+        llama.llama_log_set(_silence, ctypes.c_void_p(0))
+        params = llama.llama_model_quantize_default_params()
+        params.ftype = FTYPES[format_name]
+        params.nthread = 1
+        params.allow_requantize = True
+        params.pure = False
+        code = llama.llama_model_quantize(bytes(source), bytes(partial), ctypes.byref(params))
+        assert code == 0, f"quantizing to {format_name} failed with code {code}"
+        partial.rename(target)
+    return target
+
+
+@llama.llama_log_callback  # type: ignore[untyped-decorator]
+def _silence(level: int, text: bytes, data: object) -> None:
+    pass

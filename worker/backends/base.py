@@ -1,0 +1,84 @@
+"""What the engine asks of a model. ``llama.py`` and ``scripted.py`` are peers behind this protocol.
+
+A backend holds one model and one context of ``slots`` sequences. It decides nothing: which rows run,
+in which slots and in what order is the scheduler's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from shared.protocol import Message, Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """``context_tokens`` is what one sequence can hold, prompt and answer together."""
+
+    description: str
+    context_tokens: int
+    slots: int
+    kv_cache_bytes: int
+    has_chat_template: bool
+    llama_cpp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One running sequence's next input: ``token`` at ``position`` (0-based) of ``slot``."""
+
+    slot: int
+    token: int
+    position: int
+
+
+class Backend(Protocol):
+    @property
+    def facts(self) -> ModelFacts: ...
+
+    def tokenize(self, text: str, *, raw: bool) -> list[int]:
+        """``raw`` text gets the model's BOS as the model wants it and no special token is parsed in
+        it; a rendered chat (not ``raw``) has its special tokens parsed, and BOS only once."""
+        ...
+
+    def render_chat(self, messages: Sequence[Message]) -> str:
+        """The prompt for an assistant's turn. Raises ``NoChatTemplate`` or ``BadRequest``."""
+        ...
+
+    def piece(self, token: int) -> bytes:
+        """The token's bytes (a part of a UTF-8 character, maybe); b"" for a control token."""
+        ...
+
+    def is_end(self, token: int) -> bool:
+        """Whether the token ends a generation (EOS, end of turn)."""
+        ...
+
+    def open_slot(self, slot: int, sampling: Sampling, seed: int, history: Sequence[int]) -> None:
+        """Empties the slot and gives it a sampler that has seen ``history`` (prompt and any tokens
+        that were generated before), as penalties ask for it."""
+        ...
+
+    def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:
+        """One chunk of a prompt, 2 to 56 tokens (or 1, which is padded), starting at ``position``."""
+        ...
+
+    def sample_prefill(self, slot: int, index: int) -> int:
+        """Draws the token after the chunk just prefilled in this slot; ``index`` counts the tokens
+        generated before it, and with the seed it alone determines the draw."""
+        ...
+
+    def decode(self, rows: Sequence[Row], indices: Sequence[int]) -> list[int]:
+        """One step of all running sequences, sorted by slot; draws the next token of each."""
+        ...
+
+    def close_slot(self, slot: int) -> None: ...
+
+    def move_slot(self, source: int, target: int) -> None:
+        """Moves a sequence (KV and sampler) into an empty slot."""
+        ...
+
+    def check_batch_invariance(self, budget_s: float) -> bool:
+        """Whether a row decoded alone, and in a batch of all slots, gives the same logits bit by bit."""
+        ...
+
+    def close(self) -> None: ...
