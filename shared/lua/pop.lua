@@ -1,7 +1,7 @@
 -- Gives this worker the next jobs, one by one, while no other live worker is less loaded.
 -- ARGV: incarnation, model, load (jobs it holds), slots, at most how many jobs
 -- Returns 'buried', or a list of [id, attempt, created, started, now, count, first token,
--- deadline ('' where there is none)], times in ms of Redis' clock.
+-- deadline ('' where there is none), seed], times in ms of Redis' clock.
 local me, model, load, slots, want = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 if redis.call('SISMEMBER', WORKERS, me) == 0 then return 'buried' end
 local now = now_ms()
@@ -36,7 +36,7 @@ while #queues > 0 and #jobs < want do
       redis.call('HSET', key, 'attempt', attempt, 'worker', me, 'status', 'running', 'started_ms', started)
       redis.call('SADD', taken_key(me), id)
       load = load + 1
-      jobs[#jobs + 1] = {id, attempt, f[4], started, now, f[6], f[7] or '', f[8] or ''}
+      jobs[#jobs + 1] = {id, attempt, f[4], started, now, f[6], f[7] or '', f[8] or '', f[9]}
     end
   end
 end

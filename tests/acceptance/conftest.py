@@ -1,0 +1,22 @@
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.service import Up
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """Two one-thread workers where there are two cores, shared by the tests of a session."""
+    up = Up(tmp_path_factory.mktemp("up"), "--workers", "2", "--threads", "1")
+    try:
+        yield up.wait_ready()
+    finally:
+        up.stop()
+
+
+@pytest.fixture
+def client(service: Up) -> Iterator[httpx.Client]:
+    with service.client() as client:
+        yield client

@@ -1,0 +1,290 @@
+"""The scripts, the broker and the worker's line to a real Valkey."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from shared.broker import Broker
+from shared.connection import connect
+from shared.keys import SERVICE_TOTALS, WORKERS, job_key, stream_key, worker_totals_key
+from shared.metrics import Totals
+from shared.protocol import (
+    EndEvent,
+    FinishReason,
+    GenerateRequest,
+    JobStatus,
+    StartEvent,
+    Timings,
+    TokenEvent,
+    Usage,
+    WorkerReport,
+    WorkerState,
+    to_wire,
+)
+from shared.recovery import Sweeper
+from shared.scripts import run_script
+from shared.stream import Buried, Entry, JobRecord, Transcript, read_transcript
+from worker.link import Link, Popped
+
+MODEL = "test-model"
+TTL_S = 3600
+
+
+@pytest.fixture
+def redis(valkey_url: str) -> Iterator[Redis]:
+    client = connect(valkey_url)
+    client.flushall()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def broker(redis: Redis) -> Broker:
+    return Broker(redis, MODEL, TTL_S)
+
+
+def make_link(redis: Redis, name: str, slots: int = 4) -> Link:
+    report = WorkerReport(
+        name=name, incarnation=name, pid=1, host="h", model=MODEL, state=WorkerState.READY
+    )
+    run_script(redis, "register", name, 60_000, to_wire(report))
+    return Link(
+        redis,
+        incarnation=name,
+        model=MODEL,
+        slots=slots,
+        result_ttl_s=TTL_S,
+        may_wait=lambda: False,
+    )
+
+
+def submit(broker: Broker, **fields: Any) -> str:
+    return broker.submit(GenerateRequest.model_validate({"prompt": "x"} | fields)).job_id
+
+
+def pop(link: Link, held: list[str] | None = None, want: int = 1) -> list[Popped]:
+    return link.exchange([], held or [], want)[1]
+
+
+def token(index: int, text: str = "a", attempt: int = 1) -> TokenEvent:
+    return TokenEvent(index=index, tokens=(ord(text),), text=text, attempt=attempt)
+
+
+def end(status: JobStatus = JobStatus.COMPLETED, tokens: int = 1) -> EndEvent:
+    return EndEvent(
+        status=status,
+        finish_reason=FinishReason.STOP,
+        usage=Usage(completion_tokens=tokens),
+        timings=Timings(),
+        seed=1,
+        worker="w",
+        attempts=1,
+    )
+
+
+def transcript(redis: Redis, job_id: str) -> Transcript:
+    return read_transcript(redis.xrange(stream_key(job_id)))  # type: ignore[arg-type]
+
+
+def record(redis: Redis, job_id: str) -> JobRecord:
+    found = JobRecord.from_hash(redis.hgetall(job_key(job_id)))  # type: ignore[arg-type]
+    assert found
+    return found
+
+
+def bury(redis: Redis, name: str, max_deaths: int = 3) -> list[str] | None:
+    sweeper = Sweeper(heartbeat_ttl_s=4, max_deaths=max_deaths, result_ttl_s=TTL_S)
+    return sweeper.bury(redis, name, only_if_lapsed=False)
+
+
+def total(redis: Redis, key: str = SERVICE_TOTALS) -> Totals:
+    return Totals.from_hash(redis.hgetall(key))  # type: ignore[arg-type]
+
+
+def test_queues_are_emptied_by_priority_then_in_order(redis: Redis, broker: Broker) -> None:
+    ids = [submit(broker, priority=p) for p in ("low", "normal", "high", "normal")]
+    link = make_link(redis, "w")
+    assert [p.job_id for p in pop(link, want=4)] == [ids[2], ids[1], ids[3], ids[0]]
+
+
+def test_positions_count_what_is_in_front(redis: Redis, broker: Broker) -> None:
+    low = submit(broker, priority="low")
+    second = broker.submit(GenerateRequest(prompt="x", priority="normal"))  # type: ignore[arg-type]
+    assert second.position == 1
+    assert broker.position(low, f"{MODEL}:low") == 2
+    assert broker.depths() == {"high": 0, "normal": 1, "low": 1}
+
+
+def test_a_job_runs_to_its_end_and_is_counted_once(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker)
+    link = make_link(redis, "w")
+    (popped,) = pop(link)
+    assert (popped.job_id, popped.attempt, popped.count) == (job_id, 1, 0)
+    events = [StartEvent(prompt_tokens=5), token(0), token(1, "b"), end(tokens=2)]
+    entries = [Entry(job_id, 1, event, busy_ms=50) for event in events]
+    assert link.exchange(entries, [job_id], 0) == ({}, [])
+    assert link.exchange(entries, [job_id], 0)[0] == {job_id: "ended"}
+    assert transcript(redis, job_id).text == "ab"
+    assert len(redis.xrange(stream_key(job_id))) == 4  # type: ignore[arg-type]
+    counted = total(redis, worker_totals_key("w"))
+    assert (counted.jobs_completed, counted.generated_tokens, counted.prompt_tokens) == (1, 2, 5)
+    assert counted.busy_ms == 50
+    assert record(redis, job_id).status is JobStatus.COMPLETED
+    assert 0 < redis.ttl(stream_key(job_id)) <= TTL_S  # type: ignore[operator]
+
+
+def test_an_outdated_attempt_cannot_write(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker)
+    old, new = make_link(redis, "old"), make_link(redis, "new")
+    pop(old)
+    old.exchange([Entry(job_id, 1, token(0))], [job_id], 0)
+    assert bury(redis, "old") == [job_id]
+    (popped,) = pop(new)
+    assert (popped.attempt, popped.count) == (2, 1)
+    with pytest.raises(Buried):
+        old.exchange([Entry(job_id, 1, token(1, "z"))], [job_id], 0)
+    run_script(redis, "register", "old", 60_000, "{}")
+    verdict, _ = old.exchange([Entry(job_id, 1, token(1, "z"))], [job_id], 0)
+    assert verdict == {job_id: "fenced"}
+    new.exchange([Entry(job_id, 2, token(1, "b", 2)), Entry(job_id, 2, end())], [job_id], 0)
+    assert transcript(redis, job_id).text == "ab"
+
+
+def test_buried_totals_are_folded_once_and_never_go_back(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker)
+    link = make_link(redis, "w")
+    pop(link)
+    link.exchange([Entry(job_id, 1, token(0)), Entry(job_id, 1, end())], [job_id], 0)
+    assert bury(redis, "w") == []
+    assert bury(redis, "w") is None
+    assert (total(redis).jobs_completed, total(redis).generated_tokens) == (1, 1)
+
+
+def test_a_job_that_kills_its_workers_fails_in_the_end(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker)
+    for death in range(1, 4):
+        pop(make_link(redis, f"w{death}"))
+        bury(redis, f"w{death}")
+    last = transcript(redis, job_id).end
+    assert last is not None
+    assert last.error is not None
+    assert (last.status, last.error.code, last.attempts) == (JobStatus.FAILED, "worker_lost", 3)
+    assert pop(make_link(redis, "w4")) == []
+    assert total(redis).jobs_failed == 1
+
+
+def test_a_lapsed_heartbeat_is_noticed_only_when_redis_has_answered_long_enough(
+    redis: Redis, broker: Broker
+) -> None:
+    submit(broker)
+    pop(make_link(redis, "w"))
+    redis.delete("mini-vllm:beat:w")
+    sweeper = Sweeper(heartbeat_ttl_s=4, max_deaths=3, result_ttl_s=TTL_S)
+    assert sweeper.sweep(redis, 0.0) == {}
+    assert sweeper.sweep(redis, 7.9) == {}
+    assert list(sweeper.sweep(redis, 8.0)) == ["w"]
+    assert redis.smembers(WORKERS) == set()
+
+
+def test_a_queued_job_is_cancelled_at_once_and_a_running_one_is_told(
+    redis: Redis, broker: Broker
+) -> None:
+    queued, running = submit(broker, priority="low"), submit(broker)
+    link = make_link(redis, "w")
+    pop(link)
+    assert broker.cancel(queued) == "cancelled"
+    assert broker.cancel(queued) == "ended"
+    assert broker.cancel(running) == "cancelling"
+    assert broker.cancel("unknown") == "missing"
+    assert link.exchange([Entry(running, 1, None)], [running], 0)[0] == {running: "cancelled"}
+    assert transcript(redis, queued).end.status is JobStatus.CANCELLED  # type: ignore[union-attr]
+    assert pop(link, [running]) == []
+    assert total(redis).jobs_cancelled == 1
+
+
+def test_a_queued_job_past_its_deadline_ends_with_timeout(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker, timeout_s=0.001)
+    ended: list[str] = []
+    while not ended:
+        ended = broker.expire()
+    assert ended == [job_id]
+    last = transcript(redis, job_id).end
+    assert last is not None
+    assert (last.status, last.finish_reason) == (JobStatus.FAILED, FinishReason.TIMEOUT)
+
+
+def test_jobs_are_shared_evenly(redis: Redis, broker: Broker) -> None:
+    for _ in range(8):
+        submit(broker)
+    held: dict[str, list[str]] = {"a": [], "b": []}
+    links = {name: make_link(redis, name) for name in held}
+    for name in held:
+        pop(links[name], want=0)
+    for _ in range(8):
+        for name, link in links.items():
+            held[name] += [p.job_id for p in pop(link, held[name], want=4 - len(held[name]) or 1)]
+    assert {name: len(ids) for name, ids in held.items()} == {"a": 4, "b": 4}
+
+
+def test_a_second_entry_of_a_running_job_is_dropped(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker)
+    pop(make_link(redis, "a"))
+    redis.rpush(f"rq:queue:{MODEL}:normal", job_id)
+    assert pop(make_link(redis, "b")) == []
+    assert record(redis, job_id).worker == "a"
+
+
+def test_a_parked_job_goes_to_the_front_without_counting_a_death(
+    redis: Redis, broker: Broker
+) -> None:
+    first = submit(broker)
+    link = make_link(redis, "w")
+    (popped,) = pop(link)
+    submit(broker)
+    link.park(first, popped.attempt)
+    assert redis.hget(job_key(first), "deaths") == b"0"
+    assert [p.job_id for p in pop(link)] == [first]
+
+
+def test_what_was_popped_without_an_answer_is_reclaimed(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker)
+    link = make_link(redis, "w")
+    pop(link)
+    assert run_script(redis, "reclaim", "w") == [job_id.encode()]
+    assert run_script(redis, "reclaim", "w") == []
+    assert [p.attempt for p in pop(link)] == [2]
+
+
+def test_a_restart_of_redis_forgets_scripts_and_nothing_else(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker)
+    link = make_link(redis, "w")
+    pop(link)
+    redis.script_flush()
+    link.exchange([Entry(job_id, 1, token(0))], [job_id], 1)
+    assert transcript(redis, job_id).text == "a"
+
+
+def test_names_in_the_scripts_are_those_of_the_keys_module(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker, timeout_s=100)
+    link = make_link(redis, "w")
+    pop(link)
+    link.exchange([Entry(job_id, 1, token(0))], [job_id], 0)
+    from shared import keys
+
+    for key in (
+        keys.WORKERS,
+        keys.JOBS,
+        keys.DEADLINES,
+        keys.job_key(job_id),
+        keys.stream_key(job_id),
+        keys.worker_key("w"),
+        keys.worker_totals_key("w"),
+        keys.beat_key("w"),
+        keys.bell_key("w"),
+    ):
+        if key != keys.bell_key("w"):  # rung only for a worker that has been seen
+            assert redis.exists(key), key
+    submit(broker)
+    assert redis.exists(keys.bell_key("w"))

@@ -1,0 +1,447 @@
+"""The door to llama.cpp: one model, one context of ``slots`` sequences, on the low-level API.
+
+It knows which shapes of a ``llama_decode`` give the same bits whoever else is in the batch, and
+keeps to them. It knows nothing of jobs, of plans, or of text that is held back.
+"""
+
+import ctypes
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any, NoReturn
+
+import llama_cpp as llama
+from jinja2 import Template, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from shared.errors import BadRequest, ModelUnusable, NoChatTemplate
+from shared.protocol import Message, Sampling
+from worker.backends.base import ModelFacts, Row
+
+logger = logging.getLogger(__name__)
+
+MAX_DEFAULT_CONTEXT_TOKENS = 4096
+MAX_CHUNK_TOKENS = 56
+CELLS_PER_BLOCK = 256  #: llama.cpp rounds the cells of a sequence up to this
+PENALTY_LAST_TOKENS = 64  #: llama-server's default
+MIN_TEMPERATURE = 1e-6  #: below it a logit divided by it may overflow: the limit is greedy
+FLOAT_TYPES = frozenset({0, 1, 32})  #: llama_ftype of F32, F16, BF16
+CHECK_TOKENS = 300  #: past 256 cells, where a lone row takes another attention kernel
+LOG_LEVEL_ERROR = 4
+
+_errors: list[str] = []  #: what llama.cpp said since the last load began
+
+
+@llama.llama_log_callback  # type: ignore[untyped-decorator]
+def _forward_log(level: int, text: bytes, _data: object) -> None:
+    line = text.decode(errors="replace").rstrip()
+    if level == LOG_LEVEL_ERROR and line:
+        _errors.append(line)
+    if line.strip("."):
+        logger.debug("%s", line)
+
+
+def derive_seed(seed: int, index: int) -> int:
+    """The seed of one draw: 32 bits of a splitmix64 step, and never 0xFFFFFFFF ("random")."""
+    mixed = (((seed << 32) | index) + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+    return (mixed ^ (mixed >> 31)) % 0xFFFFFFFF
+
+
+@dataclass(slots=True)
+class _Sampler:
+    chain: Any
+    seed: int
+    is_greedy: bool
+
+
+class LlamaBackend:
+    def __init__(
+        self, model_path: Path, *, slots: int, threads: int, context_tokens: int = 0
+    ) -> None:
+        self._path = model_path
+        self._model: Any = None
+        self._context: Any = None
+        self._batch: Any = None
+        self._samplers: dict[int, _Sampler] = {}
+        self._pieces: dict[int, bytes] = {}
+        self._state = (ctypes.c_uint8 * 0)()
+        self._row_of: dict[int, int] = {}  #: by slot, in the last batch: where its logits are
+        llama.llama_log_set(_forward_log, ctypes.c_void_p(0))
+        llama.llama_backend_init()
+        try:
+            self._load_model()
+            self._make_context(slots, threads, context_tokens)
+        except BaseException:
+            self.close()
+            raise
+
+    def _unusable(self, reason: str) -> NoReturn:
+        raise ModelUnusable(f"{self._path} cannot be used: {reason}")
+
+    def _load_model(self) -> None:
+        _errors.clear()
+        if not self._path.is_file():
+            self._unusable("there is no such file")
+        params = llama.llama_model_default_params()
+        self._model = llama.llama_model_load_from_file(bytes(self._path), params)
+        if not self._model:
+            self._unusable(_errors[0] if _errors else "llama.cpp cannot load it")
+        if llama.llama_model_has_encoder(self._model):
+            self._unusable("it has an encoder; only decoder models can generate here")
+        self._vocab = llama.llama_model_get_vocab(self._model)
+        self._num_vocab = llama.llama_vocab_n_tokens(self._vocab)
+        if self._num_vocab == 0:
+            self._unusable("it has no vocabulary")
+        is_end = llama.llama_vocab_is_eog
+        self._ends = frozenset(t for t in range(self._num_vocab) if is_end(self._vocab, t))
+        self._template = self._compile_template()
+
+    def _make_context(self, slots: int, threads: int, context_tokens: int) -> None:
+        trained_tokens = llama.llama_model_n_ctx_train(self._model)
+        context_tokens = context_tokens or min(trained_tokens, MAX_DEFAULT_CONTEXT_TOKENS)
+        if context_tokens > trained_tokens:
+            self._unusable(f"its context is {trained_tokens} tokens, {context_tokens} were asked")
+        # One spare cell, for the row that pads a lone one in the last position.
+        blocks = -(-(context_tokens + 1) // CELLS_PER_BLOCK)
+        cells = blocks * CELLS_PER_BLOCK * slots
+        batch_rows = max(64, slots + 1)  # rows that stand alone, and so are padded, need a gap
+        params = llama.llama_context_default_params()
+        params.n_ctx = cells
+        params.n_seq_max = slots
+        params.n_batch = params.n_ubatch = batch_rows
+        params.n_threads = params.n_threads_batch = threads
+        params.kv_unified = False
+        params.swa_full = True
+        params.flash_attn_type = llama.LLAMA_FLASH_ATTN_TYPE_AUTO
+        _errors.clear()
+        self._context = llama.llama_init_from_model(self._model, params)
+        if not self._context:
+            self._unusable(_errors[0] if _errors else "llama.cpp cannot make a context for it")
+        self._memory = llama.llama_get_memory(self._context)
+        if not self._memory:
+            self._unusable("it keeps no state between tokens, so it cannot generate")
+        self._batch = llama.llama_batch_init(batch_rows, 0, 1)
+        # Each access to a field of the batch makes a new ctypes object, so they are kept.
+        self._tokens, self._positions = self._batch.token, self._batch.pos
+        self._outputs = self._batch.logits
+        self._slot_ids = [self._batch.seq_id[row] for row in range(batch_rows)]
+        for row in range(batch_rows):
+            self._batch.n_seq_id[row] = 1
+        # NOTE: llama.cpp picks other kernels for one row: in every product of a float model, and
+        # in attention from 512 cells on, which differs only when several threads share it. A
+        # recurrent state cannot forget the padding, so such a model goes without.
+        self._can_pad = not (
+            llama.llama_model_is_recurrent(self._model) or llama.llama_model_is_hybrid(self._model)
+        )
+        is_float = (llama.llama_model_ftype(self._model) & ~1024) in FLOAT_TYPES
+        self._pads_lone_rows = self._can_pad and (is_float or threads > 1)
+        description = ctypes.create_string_buffer(256)
+        llama.llama_model_desc(self._model, description, len(description))
+        self.facts = ModelFacts(
+            description=description.value.decode(errors="replace"),
+            context_tokens=context_tokens,
+            slots=slots,
+            kv_cache_bytes=cells * self._cell_bytes(),
+            has_chat_template=self._template is not None,
+            llama_cpp=llama.__version__,
+        )
+
+    def _cell_bytes(self) -> int:
+        model = self._model
+        head_dims = llama.llama_model_n_embd(model) // max(1, llama.llama_model_n_head(model))
+        architecture = self._metadata("general.architecture")
+        key_dims = int(self._metadata(f"{architecture}.attention.key_length") or head_dims)
+        value_dims = int(self._metadata(f"{architecture}.attention.value_length") or head_dims)
+        heads = llama.llama_model_n_layer(model) * llama.llama_model_n_head_kv(model)
+        return int(heads * (key_dims + value_dims) * 2)
+
+    def _metadata(self, key: str) -> str:
+        value = ctypes.create_string_buffer(256)
+        llama.llama_model_meta_val_str(self._model, key.encode(), value, len(value))
+        return value.value.decode(errors="replace")
+
+    # --- text
+
+    def tokenize(self, text: str, *, raw: bool) -> list[int]:
+        encoded = text.encode()
+        size = len(encoded) + 8
+        while True:
+            buffer = (llama.llama_token * size)()
+            count = llama.llama_tokenize(
+                self._vocab, encoded, len(encoded), buffer, size, True, not raw
+            )
+            if count >= 0:
+                break
+            size = -count
+        tokens = list(buffer[:count])
+        bos = llama.llama_vocab_bos(self._vocab)
+        written_twice = not raw and tokens[:2] == [bos, bos]
+        if written_twice and llama.llama_vocab_get_add_bos(self._vocab):
+            return tokens[1:]
+        return tokens
+
+    def _compile_template(self) -> Template | None:
+        source = llama.llama_model_chat_template(self._model, None)
+        if not source or b"{" not in source:  # llama.cpp may answer the name of one it knows
+            return None
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        )
+        environment.globals.update(
+            raise_exception=_raise_template_error,
+            strftime_now=lambda form: datetime.now().strftime(form),
+            bos_token=self._text_of(llama.llama_vocab_bos(self._vocab)),
+            eos_token=self._text_of(llama.llama_vocab_eos(self._vocab)),
+            add_generation_prompt=True,
+        )
+        try:
+            return environment.from_string(source.decode())
+        except (TemplateError, UnicodeDecodeError) as error:
+            logger.warning("the chat template of %s is not usable: %s", self._path, error)
+            return None
+
+    def render_chat(self, messages: Sequence[Message]) -> str:
+        if self._template is None:
+            raise NoChatTemplate()
+        try:
+            return self._template.render(messages=[message.model_dump() for message in messages])
+        except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
+            raise BadRequest(
+                f"the model's chat template refuses these messages: {error}", field="messages"
+            ) from error
+
+    def _text_of(self, token: int) -> str:
+        return "" if token < 0 else self._piece_bytes(token, True).decode(errors="replace")
+
+    def _piece_bytes(self, token: int, special: bool) -> bytes:
+        size = 64
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            count = llama.llama_token_to_piece(self._vocab, token, buffer, size, 0, special)
+            if count >= 0:
+                return buffer.raw[:count]
+            size = -count
+
+    def piece(self, token: int) -> bytes:
+        piece = self._pieces.get(token)
+        if piece is None:
+            piece = self._pieces[token] = self._piece_bytes(token, False)
+        return piece
+
+    def is_end(self, token: int) -> bool:
+        return token in self._ends
+
+    # --- slots
+
+    def open_slot(self, slot: int, sampling: Sampling, seed: int, history: Sequence[int]) -> None:
+        self.close_slot(slot)
+        has_penalties = (
+            sampling.repeat_penalty != 1
+            or sampling.frequency_penalty != 0
+            or sampling.presence_penalty != 0
+        )
+        chain = _owned(llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params()))
+        self._samplers[slot] = _Sampler(chain, seed, sampling.temperature < MIN_TEMPERATURE)
+        for sampler in self._chain_links(sampling, has_penalties):
+            llama.llama_sampler_chain_add(chain, _owned(sampler))
+        if has_penalties:
+            for token in history[-PENALTY_LAST_TOKENS:]:
+                llama.llama_sampler_accept(chain, token)
+
+    def _chain_links(self, sampling: Sampling, has_penalties: bool) -> Iterator[Any]:
+        """llama-server's samplers in llama-server's order, without those that would do nothing."""
+        count = ctypes.c_int32(0)
+        suppressed = llama.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(count))
+        banned = {suppressed[i] for i in range(count.value)}
+        if sampling.ignore_eos:
+            banned |= self._ends
+        if banned:
+            biases = (llama.llama_logit_bias * len(banned))(*((t, -float("inf")) for t in banned))
+            yield llama.llama_sampler_init_logit_bias(self._num_vocab, len(banned), biases)
+        if has_penalties:
+            yield llama.llama_sampler_init_penalties(
+                self._num_vocab,
+                PENALTY_LAST_TOKENS,
+                sampling.repeat_penalty,
+                sampling.frequency_penalty,
+                sampling.presence_penalty,
+            )
+        if sampling.temperature < MIN_TEMPERATURE:
+            yield llama.llama_sampler_init_greedy()
+            return
+        yield llama.llama_sampler_init_top_k(sampling.top_k)
+        yield llama.llama_sampler_init_top_p(sampling.top_p, 1)
+        yield llama.llama_sampler_init_min_p(sampling.min_p, 1)
+        yield llama.llama_sampler_init_temp(sampling.temperature)
+        yield llama.llama_sampler_init_dist(0)  # replaced before each draw
+
+    def close_slot(self, slot: int) -> None:
+        llama.llama_memory_seq_rm(self._memory, slot, -1, -1)
+        sampler = self._samplers.pop(slot, None)
+        if sampler is not None:
+            llama.llama_sampler_free(sampler.chain)
+
+    def move_slot(self, source: int, target: int) -> None:
+        assert target not in self._samplers, f"slot {target} is not empty"
+        self._copy_state(source, target)
+        llama.llama_memory_seq_rm(self._memory, source, -1, -1)
+        self._samplers[target] = self._samplers.pop(source)
+
+    def _copy_state(self, source: int, *targets: int) -> None:
+        size = llama.llama_state_seq_get_size(self._context, source)
+        if size > len(self._state):
+            self._state = (ctypes.c_uint8 * size)()
+        if llama.llama_state_seq_get_data(self._context, self._state, size, source) != size:
+            raise RuntimeError(f"the state of slot {source} cannot be read")
+        for target in targets:
+            if not llama.llama_state_seq_set_data(self._context, self._state, size, target):
+                raise RuntimeError(f"the state of slot {source} cannot be put into slot {target}")
+
+    # --- steps
+
+    def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:
+        last = len(tokens) - 1
+        assert 0 <= last < MAX_CHUNK_TOKENS, f"a chunk of {len(tokens)} tokens"
+        # A float model also multiplies one output row by another kernel than two.
+        first_output = last - 1 if self._pads_lone_rows else last
+        for row, token in enumerate(tokens):
+            self._set_row(row, slot, token, position + row, row >= first_output)
+        is_padded = last == 0 and self._can_pad
+        if is_padded:
+            self._set_row(1, slot, tokens[0], position + 1, self._pads_lone_rows)
+        self._run(len(tokens) + is_padded)
+        if is_padded:
+            llama.llama_memory_seq_rm(self._memory, slot, position + 1, -1)
+        self._row_of = {slot: last}
+
+    def sample_prefill(self, slot: int, index: int) -> int:
+        return self._draw(slot, index)
+
+    def decode(self, rows: Sequence[Row], indices: Sequence[int]) -> list[int]:
+        self._decode(rows)
+        return [self._draw(row.slot, index) for row, index in zip(rows, indices, strict=True)]
+
+    def _decode(self, rows: Sequence[Row]) -> None:
+        row_of, padded, count = {}, [], 0
+        for i, row in enumerate(rows):
+            self._set_row(count, row.slot, row.token, row.position, True)
+            row_of[row.slot] = count
+            count += 1
+            # llama.cpp runs each stretch of successive slots by itself, so a hole isolates rows.
+            has_left = i > 0 and rows[i - 1].slot == row.slot - 1
+            has_right = i + 1 < len(rows) and rows[i + 1].slot == row.slot + 1
+            if self._pads_lone_rows and not has_left and not has_right:
+                self._set_row(count, row.slot, row.token, row.position + 1, True)
+                padded.append(row)
+                count += 1
+        self._run(count)
+        for row in padded:
+            llama.llama_memory_seq_rm(self._memory, row.slot, row.position + 1, -1)
+        self._row_of = row_of
+
+    def _set_row(self, row: int, slot: int, token: int, position: int, has_output: bool) -> None:
+        self._tokens[row] = token
+        self._positions[row] = position
+        self._slot_ids[row][0] = slot
+        self._outputs[row] = has_output
+
+    def _run(self, num_rows: int) -> None:
+        self._row_of = {}
+        self._batch.n_tokens = num_rows
+        code = llama.llama_decode(self._context, self._batch)
+        if code != 0:
+            raise RuntimeError(f"llama_decode of {num_rows} rows failed with code {code}")
+
+    def _draw(self, slot: int, index: int) -> int:
+        assert slot in self._row_of, f"the last step gave no logits for slot {slot}"
+        sampler = self._samplers[slot]
+        chain = sampler.chain
+        if not sampler.is_greedy:
+            last = llama.llama_sampler_chain_n(chain) - 1
+            llama.llama_sampler_free(llama.llama_sampler_chain_remove(chain, last))
+            draw = llama.llama_sampler_init_dist(derive_seed(sampler.seed, index))
+            llama.llama_sampler_chain_add(chain, _owned(draw))
+        return int(llama.llama_sampler_sample(chain, self._context, self._row_of[slot]))
+
+    def logits_bytes(self, slot: int) -> bytes:
+        """The float32 logits that the last step gave for ``slot``."""
+        assert slot in self._row_of, f"the last step gave no logits for slot {slot}"
+        logits = llama.llama_get_logits_ith(self._context, self._row_of[slot])
+        return ctypes.string_at(logits, self._num_vocab * 4)
+
+    def check_batch_invariance(self, budget_s: float) -> bool:
+        """Also whether other prompt chunks give the same, as resuming relies on it. Needs all slots
+        empty, and leaves them so. ``budget_s`` bounds the time for the prompt it begins with."""
+        slots = self.facts.slots
+        if slots == 1:
+            return True
+        end = monotonic() + budget_s
+        prompt = [derive_seed(1, i) % self._num_vocab for i in range(CHECK_TOKENS)]
+        prompt = prompt[: self.facts.context_tokens - 1]
+        position = 0
+        while position < len(prompt) and (position == 0 or monotonic() < end):
+            chunk = prompt[position : position + MAX_CHUNK_TOKENS]
+            self.prefill(0, chunk, position)
+            position += len(chunk)
+        try:
+            return self._has_free_borders(prompt[:position]) and all(
+                self._has_free_batches(prompt[offset], position) for offset in (0, slots)
+            )
+        finally:
+            for slot in range(slots):
+                self.close_slot(slot)
+
+    def _has_free_borders(self, prompt: Sequence[int]) -> bool:
+        expected = self.logits_bytes(0)
+        start = max(0, len(prompt) - 24)
+        llama.llama_memory_seq_rm(self._memory, 0, start, -1)
+        for position in range(start, len(prompt), 3):
+            self.prefill(0, prompt[position : position + 3], position)
+        return self.logits_bytes(0) == expected
+
+    def _has_free_batches(self, token: int, position: int) -> bool:
+        slots = self.facts.slots
+        self._copy_state(0, *range(1, slots))
+        # NOTE: the rows differ in their tokens: K-quants let the neighbours of a row change it,
+        # some rows only, and none where the neighbours are equal.
+        rows = [Row(slot, (token + slot) % self._num_vocab, position) for slot in range(slots)]
+        sizes = sorted({size for size in (2, 3, 4, 5, 8, slots) if size <= slots})
+        lone = [rows[size - 1 : size] for size in (1, *sizes)]
+        expected: dict[int, bytes] = {}
+        for batch in [*lone, *(rows[:size] for size in sizes)]:
+            self._decode(batch)
+            for row in batch:
+                logits = self.logits_bytes(row.slot)
+                if len(batch) == 1:
+                    expected[row.slot] = logits
+                if logits != expected.get(row.slot, logits):
+                    return False
+                llama.llama_memory_seq_rm(self._memory, row.slot, position, -1)
+        return True
+
+    def close(self) -> None:
+        for sampler in self._samplers.values():
+            llama.llama_sampler_free(sampler.chain)
+        self._samplers.clear()
+        if self._batch is not None:
+            llama.llama_batch_free(self._batch)
+        if self._context:
+            llama.llama_free(self._context)
+        if self._model:
+            llama.llama_model_free(self._model)
+        self._batch = self._context = self._model = None
+
+
+def _owned(sampler: Any) -> Any:
+    if not sampler:
+        raise MemoryError("llama.cpp could not make a sampler")
+    return sampler
+
+
+def _raise_template_error(message: str) -> NoReturn:
+    raise TemplateError(message)

@@ -1,0 +1,134 @@
+"""Carries out what the scheduler decides on a backend: one thread, one step at a time.
+
+It knows neither Redis nor RQ. Jobs enter and leave between steps.
+"""
+
+from collections.abc import Callable
+from time import monotonic
+
+from shared.errors import PromptTooLong
+from shared.protocol import Event, JobArgs, Message, StartEvent
+from worker.backends.base import Backend, Row
+from worker.detokenizer import Detokenizer
+from worker.scheduler import Close, Outcome, Scheduler
+from worker.sequence import Drawn, JobTimes, Sequence
+
+Events = list[tuple[Sequence, Event]]
+
+
+class Engine:
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        worker: str,
+        chunk_tokens: int,
+        budget_tokens: int,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._backend = backend
+        self._worker = worker
+        self._clock = clock
+        self.scheduler = Scheduler(
+            slots=backend.facts.slots,
+            context_tokens=backend.facts.context_tokens,
+            chunk_tokens=chunk_tokens,
+            budget_tokens=budget_tokens,
+        )
+        self.num_generated = 0  #: tokens drawn since the start
+
+    @property
+    def num_active(self) -> int:
+        return len(self.scheduler.sequences)
+
+    @property
+    def num_free_slots(self) -> int:
+        return self.scheduler.num_free_slots
+
+    def admit(
+        self,
+        job_id: str,
+        attempt: int,
+        args: JobArgs,
+        times: JobTimes,
+        *,
+        deadline_s: float | None = None,
+        known: list[int] | None = None,
+    ) -> Events:
+        """Renders, tokenizes and takes a slot; ``known`` tokens were sent by earlier attempts.
+        Raises ``ServiceError`` for a prompt that cannot be run."""
+        prompt = self._tokenize(args)
+        limit = self._backend.facts.context_tokens
+        if len(prompt) >= limit:
+            raise PromptTooLong(
+                f"The prompt has {len(prompt)} tokens; the context of the model holds {limit}, "
+                "the answer included.",
+                field="prompt" if args.request.prompt is not None else "messages",
+            )
+        sequence = Sequence(
+            job_id=job_id,
+            attempt=attempt,
+            worker=self._worker,
+            prompt=tuple(prompt),
+            sampling=args.request,
+            seed=args.seed,
+            max_tokens=args.request.max_tokens,
+            times=times,
+            detokenizer=Detokenizer(args.request.stops),
+            deadline_s=deadline_s,
+        )
+        known = known or []
+        sequence.resume(known, [self._backend.piece(token) for token in known])
+        self.scheduler.add(sequence)
+        self._backend.open_slot(sequence.slot, args.request, args.seed, [*prompt, *known])
+        return [(sequence, StartEvent(prompt_tokens=len(prompt)))]
+
+    def step(self) -> Events:
+        """One token for every running sequence, then prompt chunks; what came of it."""
+        overdue = self.scheduler.end_overdue(self._clock())
+        self._apply(overdue)
+        plan = self.scheduler.plan()
+        tokens: list[int] = []
+        if plan.rows:
+            rows = [Row(s.slot, s.output[-1], s.num_computed) for s in plan.rows]
+            tokens += self._backend.decode(rows, [len(s.output) for s in plan.rows])
+        for chunk in plan.chunks:
+            slot = chunk.sequence.slot
+            self._backend.prefill(slot, chunk.tokens, chunk.position)
+            if chunk.draws:
+                tokens.append(self._backend.sample_prefill(slot, 0))
+        self.num_generated += len(tokens)
+        outcome = self.scheduler.commit(plan, [self._drawn(t) for t in tokens], self._clock())
+        self._apply(outcome)
+        return overdue.events + outcome.events
+
+    def cancel(self, job_id: str) -> None:
+        """Takes effect at the next step."""
+        sequence = self.scheduler.find(job_id)
+        if sequence:
+            sequence.is_cancelled = True
+
+    def drop(self, job_id: str) -> None:
+        sequence = self.scheduler.find(job_id)
+        if sequence:
+            self._apply(self.scheduler.drop(sequence))
+
+    def _apply(self, outcome: Outcome) -> None:
+        for change in outcome.changes:
+            if isinstance(change, Close):
+                self._backend.close_slot(change.slot)
+            else:
+                self._backend.move_slot(change.source, change.target)
+
+    def _tokenize(self, args: JobArgs) -> list[int]:
+        request = args.request
+        if request.messages is not None:
+            return self._backend.tokenize(self._backend.render_chat(request.messages), raw=False)
+        assert request.prompt is not None, "a request has a prompt or messages"
+        if request.raw or not self._backend.facts.has_chat_template:
+            return self._backend.tokenize(request.prompt, raw=True)
+        turn = Message(role="user", content=request.prompt)
+        return self._backend.tokenize(self._backend.render_chat([turn]), raw=False)
+
+    def _drawn(self, token: int) -> Drawn:
+        return Drawn(token, self._backend.piece(token), self._backend.is_end(token))

@@ -1,0 +1,96 @@
+"""The heartbeat thread, which is also the watchdog.
+
+It beats while the engine makes progress. When a step takes longer than the stall limit it falls
+silent and ends the process: a decode that hangs cannot be interrupted from inside.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from threading import Event, Thread
+from time import monotonic
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from shared.protocol import WorkerReport, to_wire
+from shared.scripts import run_script
+
+log = logging.getLogger(__name__)
+
+EXIT_STALLED = 71
+EXIT_BURIED = 72
+
+
+class Pulse:
+    """When the loop last went round. The longest step seen stretches the limit fivefold."""
+
+    def __init__(self, stall_limit_s: float, clock: Callable[[], float] = monotonic) -> None:
+        self._stall_limit_s = stall_limit_s
+        self._clock = clock
+        self._last_s = clock()
+        self._longest_s = 0.0
+        self._is_armed = False
+
+    def touch(self) -> None:
+        """The loop is alive (idle, or waiting for Redis)."""
+        self._last_s = self._clock()
+        self._is_armed = True
+
+    def step_done(self) -> None:
+        self._longest_s = max(self._longest_s, self._clock() - self._last_s)
+        self.touch()
+
+    @property
+    def is_stalled(self) -> bool:
+        limit_s = max(self._stall_limit_s, 5 * self._longest_s)
+        return self._is_armed and self._clock() - self._last_s > limit_s
+
+
+class Heart:
+    def __init__(
+        self,
+        client: Redis,
+        *,
+        report: Callable[[], WorkerReport],
+        pulse: Pulse,
+        interval_s: float,
+        ttl_s: float,
+    ) -> None:
+        self._client = client
+        self._report = report
+        self._pulse = pulse
+        self._interval_s = interval_s
+        self._ttl_ms = round(ttl_s * 1000)
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="heart", daemon=True)
+        self.also: Callable[[], None] | None = None  #: RQ's beat, once the worker takes jobs
+
+    def register(self) -> None:
+        """The first beat: from here on this incarnation is known. Redis errors pass through."""
+        report = self._report()
+        run_script(self._client, "register", report.incarnation, self._ttl_ms, to_wire(report))
+        self._thread.start()
+
+    def beat(self) -> None:
+        """Ends the process if this incarnation was buried."""
+        report = self._report()
+        if not run_script(self._client, "beat", report.incarnation, self._ttl_ms, to_wire(report)):
+            log.critical("declared dead by another process; exiting, its jobs go on elsewhere")
+            os._exit(EXIT_BURIED)
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            if self._pulse.is_stalled:
+                log.critical("the engine has made no progress for too long; exiting")
+                os._exit(EXIT_STALLED)
+            try:
+                self.beat()
+                if self.also:
+                    self.also()
+            except RedisError as error:
+                log.debug("heartbeat: %s", error)

@@ -1,0 +1,54 @@
+"""What a worker says of itself: fixed facts, and what is measured anew for each report."""
+
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+
+import psutil
+
+from shared.protocol import WorkerReport
+
+#: Over how long the speed of a worker is averaged.
+_SPEED_WINDOW_S = 10.0
+#: Reading the memory maps of a large process takes milliseconds.
+_MEMORY_INTERVAL_S = 5.0
+
+
+class Reporter:
+    """``facts`` are replaced as the worker goes from waiting to loading to ready."""
+
+    def __init__(self, facts: WorkerReport, clock: Callable[[], float] = monotonic) -> None:
+        self.facts = facts
+        self.num_generated: Callable[[], int] = lambda: 0
+        self.num_active: Callable[[], int] = lambda: 0
+        self._clock = clock
+        self._process = psutil.Process()
+        self._process.cpu_percent()
+        self._samples: deque[tuple[float, int]] = deque()
+        self._memory_mb = 0.0
+        self._memory_at_s = float("-inf")
+
+    def update(self, **changes: object) -> None:
+        self.facts = self.facts.model_copy(update=changes)
+
+    def report(self) -> WorkerReport:
+        now_s = self._clock()
+        if now_s - self._memory_at_s >= _MEMORY_INTERVAL_S:
+            # PSS: pages of the model that workers share count once in the sum.
+            self._memory_mb = round(self._process.memory_full_info().pss / 1e6, 1)
+            self._memory_at_s = now_s
+        return self.facts.model_copy(
+            update={
+                "slots_used": self.num_active(),
+                "tokens_per_s": self._speed(now_s),
+                "memory_mb": self._memory_mb,
+                "cpu_percent": self._process.cpu_percent(),
+            }
+        )
+
+    def _speed(self, now_s: float) -> float:
+        self._samples.append((now_s, self.num_generated()))
+        while now_s - self._samples[0][0] > _SPEED_WINDOW_S:
+            self._samples.popleft()
+        (then_s, before), (_, count) = self._samples[0], self._samples[-1]
+        return round((count - before) / (now_s - then_s), 1) if now_s > then_s else 0.0

@@ -1,0 +1,196 @@
+"""The worker's loop: engine steps, one exchange with Redis for each, jobs in and out.
+
+SIGTERM drains: no new jobs, running ones finish within the drain timeout, the rest go back to the
+front of their queues, from where another worker continues them.
+"""
+
+import logging
+from collections import deque
+from time import monotonic
+
+from redis.exceptions import RedisError
+
+from shared.errors import ServiceError
+from shared.protocol import (
+    EndEvent,
+    Event,
+    FinishReason,
+    JobError,
+    JobStatus,
+    Timings,
+    Usage,
+)
+from shared.stream import Entry
+from worker.engine import Engine, Events
+from worker.heart import Pulse
+from worker.intake import Intake
+from worker.link import Link, Popped, is_passing
+from worker.sequence import JobTimes
+
+log = logging.getLogger(__name__)
+
+_BELL_WAIT_S = 1.0
+
+
+class Drain:
+    """Asked for by a signal or a command; a second request ends the waiting."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._until_s: float | None = None
+
+    def request(self) -> None:
+        self._until_s = monotonic() + (self._timeout_s if self._until_s is None else 0)
+
+    @property
+    def is_requested(self) -> bool:
+        return self._until_s is not None
+
+    @property
+    def is_over(self) -> bool:
+        return self._until_s is not None and monotonic() >= self._until_s
+
+
+class Service:
+    def __init__(
+        self, engine: Engine, link: Link, intake: Intake, pulse: Pulse, drain: Drain, worker: str
+    ) -> None:
+        self._engine = engine
+        self._link = link
+        self._intake = intake
+        self._pulse = pulse
+        self._drain = drain
+        self._worker = worker
+        self._arrivals: deque[Popped] = deque()
+        self._pending: list[Entry] = []  #: events that no step made: starts, and refusals
+
+    def run(self) -> None:
+        """Until drained. Raises ``Buried`` or ``GivenUp``; what this worker held is then recovered."""
+        while not self._drain.is_over:
+            self._pulse.touch()
+            events = self._engine.step() if self._engine.num_active else []
+            if events:
+                self._pulse.step_done()
+            self._exchange(events)
+            self._admit_arrivals()
+            self._intake.settle_rest()
+            if self._is_idle:
+                if self._drain.is_requested:
+                    return
+                self._engine.scheduler.check_integrity()
+                self._link.wait_for_bell(_BELL_WAIT_S)
+        self._park_all()
+
+    @property
+    def _is_idle(self) -> bool:
+        return not (self._engine.num_active or self._arrivals or self._pending)
+
+    @property
+    def _held_ids(self) -> list[str]:
+        active = [s.job_id for s in self._engine.scheduler.sequences]
+        return active + [popped.job_id for popped in self._arrivals]
+
+    def _exchange(self, events: Events) -> None:
+        now_s = monotonic()
+        entries = [Entry(s.job_id, s.attempt, e, s.busy_ms(now_s)) for s, e in events]
+        entries += self._pending
+        told = {entry.job_id for entry in entries}
+        entries += [
+            Entry(s.job_id, s.attempt, None)
+            for s in self._engine.scheduler.sequences
+            if s.job_id not in told
+        ]
+        want = 0 if self._drain.is_requested else self._engine.num_free_slots - len(self._arrivals)
+        stops, popped = self._link.exchange(entries, self._held_ids, want)
+        self._pending = []
+        self._arrivals += popped
+        for entry in entries:
+            verdict = stops.get(entry.job_id)
+            if isinstance(entry.event, EndEvent) and verdict != "fenced":
+                self._log_end(entry.job_id, entry.event)
+                self._intake.settle(entry.job_id, entry.event.status, entry.event.finish_reason)
+        for job_id, verdict in stops.items():
+            if verdict == "cancelled":
+                self._engine.cancel(job_id)
+            else:
+                # No more to do where it was our own end, sent twice; else it goes on elsewhere.
+                self._engine.drop(job_id)
+                self._intake.release(job_id)
+
+    def _admit_arrivals(self) -> None:
+        while self._arrivals:
+            popped = self._arrivals[0]
+            try:
+                self._admit(popped)
+            except RedisError as error:
+                if not is_passing(error):
+                    raise
+                log.warning("job %s: admitted later: %s", popped.job_id, error)
+                return
+            except ServiceError as error:
+                self._refuse(popped, error)
+            self._arrivals.popleft()
+
+    def _admit(self, popped: Popped) -> None:
+        args = self._intake.take(popped.job_id)
+        known = self._link.read_transcript(popped.job_id).token_ids if popped.count else []
+        deadline_s = None
+        if popped.deadline_ms is not None:
+            deadline_s = monotonic() + (popped.deadline_ms - popped.now_ms) / 1000
+        events = self._engine.admit(
+            popped.job_id, popped.attempt, args, _times(popped), deadline_s=deadline_s, known=known
+        )
+        log.info(
+            "job %s: attempt %d%s%s",
+            popped.job_id,
+            popped.attempt,
+            f", goes on after {len(known)} tokens" if known else "",
+            f", request {args.request_id}" if args.request_id else "",
+        )
+        self._pending += [Entry(s.job_id, s.attempt, event) for s, event in events]
+
+    def _refuse(self, popped: Popped, error: ServiceError) -> None:
+        times = _times(popped)
+        event = EndEvent(
+            status=JobStatus.FAILED,
+            finish_reason=FinishReason.ERROR,
+            usage=Usage(completion_tokens=popped.count),
+            timings=Timings(
+                queued_s=times.queued_s,
+                total_s=round(times.before_attempt_s + monotonic() - times.began_s, 4),
+            ),
+            error=JobError(code=error.code, message=error.message),
+            seed=popped.seed,
+            worker=self._worker,
+            attempts=popped.attempt,
+        )
+        self._pending.append(Entry(popped.job_id, popped.attempt, event))
+
+    def _park_all(self) -> None:
+        for sequence in list(self._engine.scheduler.sequences):
+            self._link.park(sequence.job_id, sequence.attempt)
+            self._engine.drop(sequence.job_id)
+            self._intake.release(sequence.job_id)
+            log.info("job %s: parked after %d tokens", sequence.job_id, sequence.num_released)
+        for popped in self._arrivals:
+            self._link.park(popped.job_id, popped.attempt)
+
+    def _log_end(self, job_id: str, event: Event) -> None:
+        if isinstance(event, EndEvent):
+            log.info(
+                "job %s: %s (%s), %d tokens",
+                job_id,
+                event.status,
+                event.finish_reason,
+                event.usage.completion_tokens,
+            )
+
+
+def _times(popped: Popped) -> JobTimes:
+    first_ms = popped.first_token_ms
+    return JobTimes(
+        queued_s=(popped.started_ms - popped.created_ms) / 1000,
+        before_attempt_s=(popped.now_ms - popped.created_ms) / 1000,
+        began_s=monotonic(),
+        ttft_s=None if first_ms is None else (first_ms - popped.created_ms) / 1000,
+    )
