@@ -7,6 +7,7 @@ from pathlib import Path
 import llama_cpp as llama
 
 FTYPES = {"F16": 1, "Q4_0": 2, "Q8_0": 7, "Q4_K_M": 15, "BF16": 32}  #: llama.h: enum llama_ftype
+GGML_TYPE_F16 = 1
 AS_SHIPPED = "Q4_1"
 DEFAULT_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
@@ -21,17 +22,20 @@ def model_path() -> Path:
 
 
 def model_as(format_name: str, directory: Path) -> Path:
-    """The default model in another format; made in ``directory`` unless it is there already."""
+    """The default model in another format; made in ``directory`` unless it is there already.
+    "Q4_0 and F16" has its embeddings, which are its output matrix too, in F16."""
     source = model_path()
     if format_name == AS_SHIPPED:
         return source
-    target = directory / f"{source.stem}-as-{format_name}.gguf"
+    target = directory / f"{source.stem}-as-{format_name.replace(' ', '-')}.gguf"
     if not target.exists():
         directory.mkdir(parents=True, exist_ok=True)
         partial = target.with_suffix(f".{os.getpid()}.part")
         llama.llama_log_set(_silence, ctypes.c_void_p(0))
         params = llama.llama_model_quantize_default_params()
-        params.ftype = FTYPES[format_name]
+        params.ftype = FTYPES[format_name.split(" and ")[0]]
+        if format_name.endswith(" and F16"):
+            params.output_tensor_type = params.token_embedding_type = GGML_TYPE_F16
         params.nthread = 1
         params.allow_requantize = True
         params.pure = False

@@ -21,6 +21,8 @@ from worker.backends.llama import LlamaBackend
 pytestmark = pytest.mark.model
 
 SLOTS = 5
+PREFIX_SLOT = SLOTS  #: keeps the first tokens of the long prompt, for a run to begin with
+PREFIX_TOKENS = 504
 SEED = 7
 NUM_TOKENS = 12
 SAMPLINGS = {
@@ -46,7 +48,7 @@ def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def subject(request: pytest.FixtureRequest, model_directory: Path) -> Iterator["Subject"]:
     format_name, threads = request.param
     path = model_as(format_name, model_directory)
-    backend = LlamaBackend(path, slots=SLOTS, threads=threads, context_tokens=600)
+    backend = LlamaBackend(path, slots=SLOTS + 1, threads=threads, context_tokens=600)
     yield Subject(backend)
     backend.close()
 
@@ -68,6 +70,7 @@ class Subject:
         text = topics["assignment"] + topics["compound"]
         self.text_tokens = backend.tokenize(text, raw=True)
         self._alone: dict[tuple[int, str], Run] = {}
+        self._has_prefix = False
 
     def prompt(self, length: int) -> list[int]:
         return self.text_tokens[length : 2 * length]
@@ -92,16 +95,35 @@ class Subject:
     ) -> Run:
         self.backend.open_slot(slot, SAMPLINGS[sampling], SEED, tokens)
         run = Run(slot, len(tokens), index)
-        position = 0
+        done = 0
+        if len(tokens) > PREFIX_TOKENS:
+            self._copy_prefix(tokens, slot)
+            done = PREFIX_TOKENS
+        self._prefill(slot, tokens, done, size)
+        run.tokens.append(self.backend.sample_prefill(slot, index))
+        run.logits.append(self.backend.logits_bytes(slot))
+        return run
+
+    def _copy_prefix(self, tokens: list[int], slot: int) -> None:
+        if not self._has_prefix:
+            self._prefill(PREFIX_SLOT, tokens[:PREFIX_TOKENS], 0, lambda: 56)
+            self._has_prefix = True
+        self.backend._copy_state(PREFIX_SLOT, slot)
+
+    def _prefill(
+        self, slot: int, tokens: list[int], position: int, size: Callable[[], int]
+    ) -> None:
         while position < len(tokens):
             left = len(tokens) - position
             chunk = min(size(), left)
             chunk -= left - chunk == 1 and chunk > 2  # a remainder of one borrows
             self.backend.prefill(slot, tokens[position : position + chunk], position)
             position += chunk
-        run.tokens.append(self.backend.sample_prefill(slot, index))
-        run.logits.append(self.backend.logits_bytes(slot))
-        return run
+
+    def close_all(self) -> None:
+        for slot in range(SLOTS + 1):
+            self.backend.close_slot(slot)
+        self._has_prefix = False
 
     def step(self, *runs: Run) -> None:
         rows = [Row(run.slot, run.tokens[-1], run.position) for run in runs]
@@ -216,7 +238,17 @@ def test_a_chunk_of_one_token(subject: Subject) -> None:
 
 
 def test_the_self_check_agrees(subject: Subject) -> None:
+    subject.close_all()
     assert subject.backend.check_batch_invariance(budget_s=20)
+
+
+def test_the_self_check_pads_what_needs_it(model_directory: Path) -> None:
+    """A file that is Q4_0 by its type, with an output matrix in F16."""
+    path = model_as("Q4_0 and F16", model_directory)
+    backend = LlamaBackend(path, slots=SLOTS, threads=1, context_tokens=600)
+    is_invariant = backend.check_batch_invariance(budget_s=20)
+    backend.close()
+    assert is_invariant
 
 
 def test_the_self_check_finds_a_k_quant(model_directory: Path) -> None:

@@ -28,7 +28,8 @@ MAX_CHUNK_TOKENS = 56
 CELLS_PER_BLOCK = 256  #: llama.cpp rounds the cells of a sequence up to this
 PENALTY_LAST_TOKENS = 64  #: llama-server's default
 MIN_TEMPERATURE = 1e-6  #: below it a logit divided by it may overflow: the limit is greedy
-FLOAT_TYPES = frozenset({0, 1, 32})  #: llama_ftype of F32, F16, BF16
+FLOAT_FTYPES = frozenset({0, 1, 32})  #: llama.h: F32, F16, BF16
+FTYPE_GUESSED = 1024  #: llama.h: a flag
 CHECK_TOKENS = 300  #: past 256 cells, where a lone row takes another attention kernel
 LOG_LEVEL_ERROR = 4
 
@@ -107,13 +108,12 @@ class LlamaBackend:
         if context_tokens > trained_tokens:
             self._unusable(f"its context is {trained_tokens} tokens, {context_tokens} were asked")
         # One spare cell, for the row that pads a lone one in the last position.
-        blocks = -(-(context_tokens + 1) // CELLS_PER_BLOCK)
-        cells = blocks * CELLS_PER_BLOCK * slots
-        batch_rows = max(64, slots + 1)  # rows that stand alone, and so are padded, need a gap
+        cells = -(-(context_tokens + 1) // CELLS_PER_BLOCK) * CELLS_PER_BLOCK * slots
+        max_rows = max(64, slots + 1)  # padded rows stand alone, so each has a gap beside it
         params = llama.llama_context_default_params()
         params.n_ctx = cells
         params.n_seq_max = slots
-        params.n_batch = params.n_ubatch = batch_rows
+        params.n_batch = params.n_ubatch = max_rows
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = False
         params.swa_full = True
@@ -125,31 +125,37 @@ class LlamaBackend:
         self._memory = llama.llama_get_memory(self._context)
         if not self._memory:
             self._unusable("it keeps no state between tokens, so it cannot generate")
-        self._batch = llama.llama_batch_init(batch_rows, 0, 1)
-        # Each access to a field of the batch makes a new ctypes object, so they are kept.
-        self._tokens, self._positions = self._batch.token, self._batch.pos
-        self._outputs = self._batch.logits
-        self._slot_ids = [self._batch.seq_id[row] for row in range(batch_rows)]
-        for row in range(batch_rows):
-            self._batch.n_seq_id[row] = 1
-        # NOTE: llama.cpp picks other kernels for one row: in every product of a float model, and
-        # in attention from 512 cells on, which differs only when several threads share it. A
-        # recurrent state cannot forget the padding, so such a model goes without.
+        self._make_batch(max_rows)
+        # NOTE: llama.cpp has other kernels for one row: in the products of a float model, and in
+        # attention from 512 cells on, which differs when several threads share it. A recurrent
+        # state cannot forget the row that pads, so such a model goes without.
         self._can_pad = not (
             llama.llama_model_is_recurrent(self._model) or llama.llama_model_is_hybrid(self._model)
         )
-        is_float = (llama.llama_model_ftype(self._model) & ~1024) in FLOAT_TYPES
+        is_float = (llama.llama_model_ftype(self._model) & ~FTYPE_GUESSED) in FLOAT_FTYPES
         self._pads_lone_rows = self._can_pad and (is_float or threads > 1)
-        description = ctypes.create_string_buffer(256)
-        llama.llama_model_desc(self._model, description, len(description))
         self.facts = ModelFacts(
-            description=description.value.decode(errors="replace"),
+            description=self._description(),
             context_tokens=context_tokens,
             slots=slots,
             kv_cache_bytes=cells * self._cell_bytes(),
             has_chat_template=self._template is not None,
             llama_cpp=llama.__version__,
         )
+
+    def _make_batch(self, max_rows: int) -> None:
+        self._batch = llama.llama_batch_init(max_rows, 0, 1)
+        # Each access to a field of the batch makes a new ctypes object, so they are kept.
+        self._tokens, self._positions = self._batch.token, self._batch.pos
+        self._outputs = self._batch.logits
+        self._slot_ids = [self._batch.seq_id[row] for row in range(max_rows)]
+        for row in range(max_rows):
+            self._batch.n_seq_id[row] = 1
+
+    def _description(self) -> str:
+        text = ctypes.create_string_buffer(256)
+        llama.llama_model_desc(self._model, text, len(text))
+        return text.value.decode(errors="replace")
 
     def _cell_bytes(self) -> int:
         model = self._model
@@ -376,24 +382,33 @@ class LlamaBackend:
 
     def check_batch_invariance(self, budget_s: float) -> bool:
         """Also whether other prompt chunks give the same, as resuming relies on it. Needs all slots
-        empty, and leaves them so. ``budget_s`` bounds the time for the prompt it begins with."""
-        slots = self.facts.slots
-        if slots == 1:
+        empty, and leaves them so. ``budget_s`` bounds the time for the prompt it begins with.
+
+        The type of a file does not tell the types of all of its tensors, so where lone rows differ
+        it tries to pad them, and goes on so if that helps."""
+        if self.facts.slots == 1 or self._is_invariant(budget_s):
             return True
+        if self._pads_lone_rows or not self._can_pad:
+            return False
+        self._pads_lone_rows = True
+        self._pads_lone_rows = self._is_invariant(budget_s)
+        return self._pads_lone_rows
+
+    def _is_invariant(self, budget_s: float) -> bool:
         end = monotonic() + budget_s
         prompt = [derive_seed(1, i) % self._num_vocab for i in range(CHECK_TOKENS)]
         prompt = prompt[: self.facts.context_tokens - 1]
         position = 0
-        while position < len(prompt) and (position == 0 or monotonic() < end):
-            chunk = prompt[position : position + MAX_CHUNK_TOKENS]
-            self.prefill(0, chunk, position)
-            position += len(chunk)
         try:
+            while position < len(prompt) and (position == 0 or monotonic() < end):
+                chunk = prompt[position : position + MAX_CHUNK_TOKENS]
+                self.prefill(0, chunk, position)
+                position += len(chunk)
             return self._has_free_borders(prompt[:position]) and all(
-                self._has_free_batches(prompt[offset], position) for offset in (0, slots)
+                self._has_free_batches(token, position) for token in prompt[:2]
             )
         finally:
-            for slot in range(slots):
+            for slot in range(self.facts.slots):
                 self.close_slot(slot)
 
     def _has_free_borders(self, prompt: Sequence[int]) -> bool:

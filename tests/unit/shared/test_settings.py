@@ -1,0 +1,25 @@
+import pytest
+
+from shared.errors import SetupError
+from shared.settings import load_settings
+
+
+def test_the_environment_sets_what_flags_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINI_VLLM_SLOTS", "3")
+    monkeypatch.setenv("MINI_VLLM_THREADS", "2")
+    settings = load_settings(threads=1)
+    assert (settings.slots, settings.threads) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("MINI_VLLM_SLOTS", "many"), ("MINI_VLLM_PORT", "70000"), ("MINI_VLLM_LOG_LEVEL", "loud")],
+)
+def test_a_bad_value_names_key_and_value(
+    monkeypatch: pytest.MonkeyPatch, key: str, value: str
+) -> None:
+    monkeypatch.setenv(key, value)
+    with pytest.raises(SetupError) as caught:
+        load_settings()
+    assert key in caught.value.message
+    assert value in caught.value.message
