@@ -55,6 +55,11 @@ def beat_key(incarnation: str) -> str:
     return f"{PREFIX}beat:{incarnation}"
 
 
+def taken_key(incarnation: str) -> str:
+    """Set: ids of the jobs that a worker holds."""
+    return f"{PREFIX}taken:{incarnation}"
+
+
 def bell_key(incarnation: str) -> str:
     """List of at most one element: an idle worker blocks on it until there is work."""
     return f"{PREFIX}bell:{incarnation}"

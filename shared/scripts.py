@@ -28,19 +28,15 @@ def run_script(client: Redis, name: str, *args: Any) -> Any:
 
 
 def run_scripts(client: Redis, calls: list[tuple[str, tuple[Any, ...]]]) -> list[Any]:
-    """Several scripts in one round trip, in order. Each must bear being run twice: where Redis has
-    forgotten one (a restart), all are sent again."""
-    for by_text in (False, True):
-        pipe = client.pipeline(transaction=False)
-        for name, args in calls:
-            if by_text:
-                pipe.eval(script_text(name), 0, *args)
-            else:
-                pipe.evalsha(script_sha(name), 0, *args)
-        replies = pipe.execute(raise_on_error=False)
-        if by_text or not any(isinstance(reply, NoScriptError) for reply in replies):
-            break
-    for reply in replies:
-        if isinstance(reply, Exception):
-            raise reply
+    """Several scripts in one round trip, in order; one that Redis does not know yet (its first use,
+    or after a restart) is sent again with its text. Only that one: not all bear being run twice."""
+    pipe = client.pipeline(transaction=False)
+    for name, args in calls:
+        pipe.evalsha(script_sha(name), 0, *args)
+    replies = pipe.execute(raise_on_error=False)
+    for i, (name, args) in enumerate(calls):
+        if isinstance(replies[i], NoScriptError):
+            replies[i] = client.eval(script_text(name), 0, *args)
+        elif isinstance(replies[i], Exception):
+            raise replies[i]
     return list(replies)

@@ -56,10 +56,10 @@ def main() -> int:
 
 
 def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) -> int:
-    usable = usable_cores().cores
-    threads = settings.threads or len(usable)
-    if threads > len(usable):
-        raise SetupError(f"threads={threads}, but only {len(usable)} cores are usable here")
+    usable = usable_cores()
+    threads = settings.threads or len(usable.cores)
+    if threads > len(usable.cores):
+        raise SetupError(f"threads={threads}, but only {len(usable.cores)} cores are usable here")
     drain = Drain(settings.drain_timeout_s)
     reporter = Reporter(
         WorkerReport(
@@ -91,7 +91,7 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
     )
     if not _register(heart, drain):
         return 0
-    lease = _wait_for_cores(settings, usable, threads, drain, options.ready_fd)
+    lease = _wait_for_cores(settings, usable.candidates, threads, drain, options.ready_fd)
     if lease:
         pin(lease.cores)
         reporter.update(cores=lease.cores, state=WorkerState.LOADING)

@@ -39,7 +39,7 @@ class Held:
     execution: Execution
 
 
-class Intake(BaseWorker):  # type: ignore[misc]
+class Intake(BaseWorker):
     job_class = GenerateJob
     log_result_lifespan = False
 

@@ -184,13 +184,13 @@ def test_resumed_and_moved(subject: Subject, length: int, sampling: str) -> None
     subject.finish(run, expected)
 
 
-@pytest.mark.parametrize("size", [2, 3, 5, 8, 31])
+@pytest.mark.parametrize("size", [2, 5, 31])
 def test_chunks_of_any_size(subject: Subject, size: int) -> None:
     run = subject.start(0, subject.prompt(40), "greedy", size=lambda: size)
     subject.finish(run, subject.alone(40, "greedy"))
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 11])
+@pytest.mark.parametrize("count", [1, 7])
 def test_resumed_at_any_token(subject: Subject, count: int) -> None:
     expected = subject.alone(40, "seeded")
     tokens = subject.prompt(40) + expected.tokens[:count]
@@ -198,7 +198,7 @@ def test_resumed_at_any_token(subject: Subject, count: int) -> None:
     subject.finish(run, expected)
 
 
-@pytest.mark.parametrize("num_rows", [2, 3, SLOTS])
+@pytest.mark.parametrize("num_rows", [2, SLOTS])
 def test_every_row_of_a_batch(subject: Subject, num_rows: int) -> None:
     lengths = [40, 44, 41, 42, 43][:num_rows]
     alone = [subject.alone(length, "seeded") for length in lengths]
@@ -212,9 +212,9 @@ def test_every_row_of_a_batch(subject: Subject, num_rows: int) -> None:
     assert [run.logits for run in runs] == [run.logits for run in alone]
 
 
-@pytest.mark.parametrize("slots", [(0, 2), (0, 1, 3), (1, 3, 4)])
+@pytest.mark.parametrize("slots", [(0, 2), (0, 1, 3)])
 def test_a_hole_between_slots(subject: Subject, slots: tuple[int, ...]) -> None:
-    lengths = [248, 40, 41]
+    lengths = [248, 40] if len(slots) == 2 else [40, 41, 44]
     alone = [subject.alone(length, "greedy") for length in lengths]
     runs = [
         subject.start(slot, subject.prompt(length), "greedy")

@@ -266,6 +266,19 @@ def test_a_restart_of_redis_forgets_scripts_and_nothing_else(redis: Redis, broke
     assert transcript(redis, job_id).text == "a"
 
 
+def test_a_script_that_redis_does_not_know_yet_makes_no_other_run_twice(
+    redis: Redis, broker: Broker
+) -> None:
+    first = submit(broker)
+    link = make_link(redis, "w")
+    redis.script_flush()
+    pop(link)
+    others = [submit(broker), submit(broker)]
+    _, popped = link.exchange([Entry(first, 1, token(0))], [first], 3)
+    assert [p.job_id for p in popped] == others
+    assert transcript(redis, first).text == "a"
+
+
 def test_names_in_the_scripts_are_those_of_the_keys_module(redis: Redis, broker: Broker) -> None:
     job_id = submit(broker, timeout_s=100)
     link = make_link(redis, "w")

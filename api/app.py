@@ -1,0 +1,84 @@
+"""Puts a gateway together: routes, middleware, and what runs from start to stop."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from uuid import uuid4
+
+from fastapi import FastAPI
+
+from api.deps import Gateway
+from api.errors import install_error_handlers
+from api.hub import BLOCK_MS, Hub
+from api.limits import BodyLimit, BodyLimits
+from api.request_id import RequestId
+from api.routes import generate, jobs, metrics, status, stream
+from api.upkeep import Upkeep
+from api.vitals import Vitals
+from shared.broker import Broker
+from shared.connection import COMMAND_TIMEOUT_S, connect, connect_async
+from shared.models import model_name
+from shared.recovery import Sweeper
+from shared.settings import Settings
+
+#: Reads that may be under way at once; redis-py's 100 would fail a burst of polling clients.
+_MAX_READ_CONNECTIONS = 512
+
+
+def create_app(settings: Settings) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with running_gateway(settings) as gateway:
+            app.state.gateway = gateway
+            yield
+
+    app = FastAPI(title="Mini vLLM", version=_version(), lifespan=lifespan)
+    for routes in (generate, jobs, stream, metrics, status):
+        app.include_router(routes.router)
+    install_error_handlers(app)
+    limits = BodyLimits({("POST", "/generate"): settings.max_body_bytes})
+    app.add_middleware(BodyLimit, limits=limits)
+    app.add_middleware(RequestId)  # the last one added is the outermost
+    return app
+
+
+@asynccontextmanager
+async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
+    """Does not wait for Redis: a gateway without it is alive, and says that it is not ready."""
+    async with AsyncExitStack() as stack:
+        client = connect(settings.redis_url)
+        stack.callback(client.close)
+        reads = connect_async(settings.redis_url, max_connections=_MAX_READ_CONNECTIONS)
+        stack.push_async_callback(reads.aclose)
+        streams = connect_async(
+            settings.redis_url, timeout_s=BLOCK_MS / 1000 + COMMAND_TIMEOUT_S, max_connections=1
+        )
+        stack.push_async_callback(streams.aclose)
+        model = model_name(settings.model)
+        broker = Broker(client, model, settings.result_ttl_s)
+        hub = Hub(streams, reads, uuid4().hex)
+        sweeper = Sweeper(
+            heartbeat_ttl_s=settings.heartbeat_ttl_s,
+            max_deaths=settings.max_deaths,
+            result_ttl_s=settings.result_ttl_s,
+        )
+        upkeep = Upkeep(client, broker, sweeper, result_ttl_s=settings.result_ttl_s)
+        tasks = [asyncio.create_task(hub.run()), asyncio.create_task(upkeep.run())]
+        stack.push_async_callback(_end, tasks)
+        yield Gateway(settings, model, reads, broker, hub, Vitals())
+
+
+async def _end(tasks: list["asyncio.Task[None]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _version() -> str:
+    try:
+        return version("mini-vllm")
+    except PackageNotFoundError:
+        return "0+source"

@@ -1,0 +1,38 @@
+"""What a running gateway holds, and how a route gets at it."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from redis.asyncio import Redis as AsyncRedis
+
+from api.hub import Hub
+from api.vitals import Vitals
+from shared.broker import Broker
+from shared.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    settings: Settings
+    model: str  #: as in the names of the queues
+    reads: AsyncRedis
+    broker: Broker  #: blocking: call it in a thread
+    hub: Hub
+    vitals: Vitals
+
+
+def _gateway(request: Request) -> Gateway:
+    gateway: Gateway = request.app.state.gateway
+    return gateway
+
+
+def _request_id(request: Request) -> str:
+    return str(request.state.request_id)
+
+
+GatewayDep = Annotated[Gateway, Depends(_gateway)]
+RequestIdDep = Annotated[str, Depends(_request_id)]
+
+#: A reply of Redis, which has no types of its own.
+Reply = Any

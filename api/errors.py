@@ -1,0 +1,112 @@
+"""Errors as HTTP: one table of statuses, one shape of body, and what other libraries raise made ours.
+
+The body is ``{"error": {"code", "message", "field", "details"}}``; ``details`` lists the problems
+where there are several. Whatever the client sent, the answer can be encoded.
+"""
+
+import json
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from api.validation import InvalidRequest, Problem, find_problems
+from shared.errors import (
+    BadRequest,
+    BodyTooLarge,
+    InternalError,
+    JobNotFound,
+    MethodNotAllowed,
+    RedisUnavailable,
+    RouteNotFound,
+    ServiceError,
+    Unavailable,
+)
+
+log = logging.getLogger(__name__)
+
+#: The nearest class in the order of inheritance decides.
+STATUS: dict[type[ServiceError], int] = {
+    BadRequest: 422,
+    BodyTooLarge: 413,
+    JobNotFound: 404,
+    RouteNotFound: 404,
+    MethodNotAllowed: 405,
+    Unavailable: 503,
+    ServiceError: 500,
+}
+
+RETRY_AFTER_S = 1
+
+
+def status_of(error: ServiceError) -> int:
+    return next(STATUS[cls] for cls in type(error).__mro__ if cls in STATUS)
+
+
+def error_response(
+    error: ServiceError, *, status: int | None = None, headers: dict[str, str] | None = None
+) -> Response:
+    status = status or status_of(error)
+    problems = error.problems if isinstance(error, InvalidRequest) else ()
+    body: dict[str, Any] = {
+        "error": {
+            "code": error.code,
+            "message": error.message,
+            "field": error.field,
+            "details": [{"field": p.field, "message": p.message} for p in problems],
+        }
+    }
+    headers = dict(headers or {})
+    if status == 503:
+        headers["Retry-After"] = str(RETRY_AFTER_S)
+    # NOTE: ASCII, so that a lone surrogate of the client's does not fail here.
+    return Response(json.dumps(body), status, headers, media_type="application/json")
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    app.add_exception_handler(ServiceError, _on_service_error)
+    app.add_exception_handler(RequestValidationError, _on_bad_parameters)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(RedisError, _on_redis_error)
+
+
+async def _on_service_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)
+    if status_of(error) == 500:
+        log.error("%s: %s", error.code, error.message, exc_info=error)
+        error = InternalError()
+    return error_response(error)
+
+
+async def _on_bad_parameters(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    # The location of a parameter begins with where it stands: query, path or header.
+    rows = [e | {"loc": tuple(e["loc"])[1:]} for e in error.errors()]
+    return error_response(InvalidRequest(find_problems(rows)))
+
+
+async def _on_http_exception(_request: Request, error: Exception) -> Response:
+    """Starlette's own: no such path, no such method."""
+    assert isinstance(error, HTTPException)
+    ours: ServiceError
+    match error.status_code:
+        case 404:
+            ours = RouteNotFound()
+        case 405:
+            ours = MethodNotAllowed()
+        case status if status < 500:
+            ours = InvalidRequest([Problem(None, str(error.detail))])
+        case _:
+            ours = InternalError()
+    return error_response(ours, status=error.status_code, headers=dict(error.headers or {}))
+
+
+async def _on_redis_error(request: Request, error: Exception) -> Response:
+    log.warning("%s %s: Redis: %r", request.method, request.url.path, error)
+    late = "Redis did not answer in time; what was asked may or may not have been done."
+    return error_response(RedisUnavailable(late if isinstance(error, RedisTimeoutError) else None))

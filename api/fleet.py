@@ -1,0 +1,146 @@
+"""The workers and their totals, read at one moment, so that no counter goes back or counts twice."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from redis.asyncio import Redis
+
+from api.deps import Reply
+from shared.errors import Unavailable
+from shared.keys import (
+    PREFIX,
+    PRIORITIES,
+    SERVICE_TOTALS,
+    WORKERS,
+    beat_key,
+    queue_name,
+    worker_key,
+    worker_totals_key,
+)
+from shared.metrics import Totals, add_totals
+from shared.protocol import WorkerReport, WorkerState
+
+_MAX_TRIES = 20
+_REPLIES_PER_WORKER = 4
+
+
+class WorkerView(WorkerReport):
+    """``lost``: its heartbeat has lapsed, and it is not buried yet."""
+
+    state: WorkerState | Literal["lost"]  # type: ignore[assignment]
+    jobs_held: int = 0
+    last_beat_s: float | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return self.state != "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    totals: Totals  #: of the service, with its workers
+    workers: tuple[WorkerView, ...]  #: by name
+    totals_of: dict[str, Totals]  #: incarnation -> its own
+    num_running: int
+    depths: dict[str, int]  #: priority -> queued jobs
+
+
+async def read_fleet(reads: Redis, model: str) -> Fleet:
+    """A worker that is buried between the two reads would be missed: then they are repeated."""
+    names = await _members(reads)
+    for _ in range(_MAX_TRIES):
+        replies = await _read(reads, model, names)
+        now_names = sorted(name.decode() for name in replies[1])
+        if now_names == names:
+            return make_fleet(names, replies)
+        names = now_names
+    raise Unavailable("The workers change too fast to be counted; try again.")
+
+
+async def _members(reads: Redis) -> list[str]:
+    reply: Reply = await reads.smembers(WORKERS)
+    return sorted(name.decode() for name in reply)
+
+
+async def _read(reads: Redis, model: str, names: Iterable[str]) -> list[Any]:
+    async with reads.pipeline(transaction=True) as pipe:
+        pipe.time()
+        pipe.smembers(WORKERS)
+        pipe.hgetall(SERVICE_TOTALS)
+        for priority in PRIORITIES:
+            pipe.llen(f"rq:queue:{queue_name(model, priority)}")
+        for name in names:
+            pipe.hgetall(worker_totals_key(name))
+            pipe.hgetall(worker_key(name))
+            pipe.exists(beat_key(name))
+            pipe.scard(f"{PREFIX}taken:{name}")
+        return list(await pipe.execute())
+
+
+def make_fleet(names: list[str], replies: list[Any]) -> Fleet:
+    """From the replies in the order of ``_read``. Pure."""
+    (seconds, micros), _, service = replies[:3]
+    depths = dict(zip(PRIORITIES, replies[3 : 3 + len(PRIORITIES)], strict=True))
+    rest = replies[3 + len(PRIORITIES) :]
+    now_ms = seconds * 1000 + micros // 1000
+    totals_of, workers, num_running = {}, [], 0
+    for i, name in enumerate(names):
+        totals, worker, beats, held = rest[i * _REPLIES_PER_WORKER : (i + 1) * _REPLIES_PER_WORKER]
+        totals_of[name] = Totals.from_hash(totals)
+        num_running += held
+        if b"report" in worker:
+            workers.append(_worker_view(name, worker, bool(beats), held, now_ms))
+    return Fleet(
+        totals=add_totals([Totals.from_hash(service), *totals_of.values()]),
+        workers=tuple(sorted(workers, key=lambda worker: (worker.name, worker.incarnation))),
+        totals_of=totals_of,
+        num_running=num_running,
+        depths=depths,
+    )
+
+
+def _worker_view(
+    incarnation: str, worker: dict[bytes, bytes], is_live: bool, held: int, now_ms: int
+) -> WorkerView:
+    report = WorkerReport.model_validate_json(worker[b"report"])
+    beat_ms = worker.get(b"beat_ms")
+    return WorkerView.model_validate(
+        report.model_dump()
+        | {
+            "incarnation": incarnation,
+            "state": report.state if is_live else "lost",
+            "jobs_held": held,
+            "last_beat_s": None if beat_ms is None else max(0, now_ms - int(beat_ms)) / 1000,
+        }
+    )
+
+
+def metrics_of(fleet: Fleet, *, gateway_memory_mb: float, gateway_cpu_percent: float) -> Reply:
+    """The body of ``GET /metrics``. Pure."""
+    totals, live = fleet.totals, [worker for worker in fleet.workers if worker.is_live]
+    return {
+        "total_requests": totals.jobs_ended,
+        "avg_latency_sec": round(totals.avg_latency_s, 6),
+        "tokens_per_sec_avg": round(totals.tokens_per_s, 3),
+        "total_tokens_generated": totals.generated_tokens,
+        "memory_mb": round(gateway_memory_mb + sum(w.memory_mb for w in live), 1),
+        "cpu_percent": round(gateway_cpu_percent + sum(w.cpu_percent for w in live), 1),
+        "jobs": {
+            "queued": sum(fleet.depths.values()),
+            "running": fleet.num_running,
+            "completed": totals.jobs_completed,
+            "failed": totals.jobs_failed,
+            "cancelled": totals.jobs_cancelled,
+        },
+        "queue": fleet.depths | {"depth": sum(fleet.depths.values())},
+        "prompt_tokens_total": totals.prompt_tokens,
+        "gateway": {
+            "memory_mb": round(gateway_memory_mb, 1),
+            "cpu_percent": round(gateway_cpu_percent, 1),
+        },
+        "workers": [
+            worker.model_dump(mode="json") | {"totals": asdict(fleet.totals_of[worker.incarnation])}
+            for worker in fleet.workers
+        ],
+    }

@@ -1,0 +1,196 @@
+"""One reader per gateway for every stream that a client follows: one connection, one XREAD.
+
+Streams are read from explicit ids, so nothing is lost while Redis is away; followers only wait. A
+job's events are kept once, rendered, for as long as somebody follows it.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from redis.asyncio import Redis
+
+from api.sse import Frame, render
+from shared.connection import RedisError
+from shared.keys import job_key, stream_key, wake_key
+from shared.protocol import EndEvent, StartEvent, TokenEvent
+from shared.stream import parse_entry
+
+log = logging.getLogger(__name__)
+
+BLOCK_MS = 5_000
+#: Entries of one stream in one reply.
+_MAX_ENTRIES = 2_000
+_WAKE_TTL_S = 60
+_MIN_PAUSE_S, _MAX_PAUSE_S = 0.05, 1.0
+
+
+class FollowedJob:
+    """A job's events so far, in order and each once."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        self.frames: list[Frame] = []
+        self.num_tokens = 0
+        self.num_followers = 0
+        self.has_ended = False
+        self.is_over = False  #: no frame will follow
+        self.cursor: bytes | str = "0-0"
+        self._waiting: set[asyncio.Future[bool]] = set()
+
+    def add(self, entry_id: bytes, fields: Mapping[bytes, bytes]) -> None:
+        self.cursor = entry_id
+        try:
+            event = parse_entry(fields)
+        except (KeyError, ValueError):
+            log.exception("job %s: entry %r cannot be read", self.job_id, entry_id)
+            return
+        if self.has_ended:
+            return
+        match event:
+            case StartEvent() if self.frames:
+                return
+            case TokenEvent() if event.index < self.num_tokens:
+                return  # written again after Redis lost its last second
+            case TokenEvent():
+                self.num_tokens = event.end_index
+            case EndEvent():
+                self.has_ended = self.is_over = True
+        self.frames.append(render(event, self.num_tokens))
+
+    def notify(self) -> None:
+        for waiting in self._waiting:
+            _answer(waiting, True)
+
+    def finish(self) -> None:
+        """No frame will follow, though there may have been no end."""
+        self.is_over = True
+        self.notify()
+
+    async def changed(self, timeout_s: float) -> bool:
+        """Waits for the next frame or the end; ``False`` if the time passed first.
+        NOTE: the caller must have looked at ``frames`` since it was last scheduled."""
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(timeout_s, _answer, waiting, False)
+        self._waiting.add(waiting)
+        try:
+            return await waiting
+        finally:
+            timer.cancel()
+            self._waiting.discard(waiting)
+
+    async def over(self, timeout_s: float) -> bool:
+        """Waits for the end; ``False`` if the time passed first."""
+        end_s = asyncio.get_running_loop().time() + timeout_s
+        while not self.is_over:
+            left_s = end_s - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                return False
+            await self.changed(left_s)
+        return True
+
+
+class Hub:
+    """``client`` is the hub's own; its timeout must be longer than ``BLOCK_MS``."""
+
+    def __init__(self, client: Redis, waker: Redis, gateway_id: str) -> None:
+        self._client = client
+        self._waker = waker
+        self._wake_key = wake_key(gateway_id)
+        self._wake_cursor: bytes | str = "0-0"
+        self._is_woken = False
+        self._jobs: dict[str, FollowedJob] = {}
+        self._is_closed = False
+
+    @asynccontextmanager
+    async def follow(self, job_id: str) -> AsyncIterator[FollowedJob]:
+        """The caller has seen that the job exists."""
+        job = self._jobs.get(job_id)
+        is_new = job is None or (job.is_over and not job.has_ended)
+        if job is None or is_new:
+            job = self._jobs[job_id] = FollowedJob(job_id)
+            job.is_over = self._is_closed
+        job.num_followers += 1
+        try:
+            if is_new:
+                await self._wake()
+            yield job
+        finally:
+            job.num_followers -= 1
+            if not job.num_followers and self._jobs.get(job_id) is job:
+                del self._jobs[job_id]
+
+    @property
+    def num_followers(self) -> int:
+        return sum(job.num_followers for job in self._jobs.values())
+
+    def close(self) -> None:
+        """The gateway stops: streams end where they are, and their clients resume later."""
+        self._is_closed = True
+        for job in self._jobs.values():
+            job.finish()
+
+    async def run(self) -> None:
+        pause_s, is_down = _MIN_PAUSE_S, False
+        while True:
+            try:
+                if is_down:
+                    await self._close_missing()
+                    log.info("Redis answers again")
+                    pause_s, is_down = _MIN_PAUSE_S, False
+                await self._read()
+            except Exception as error:
+                if not is_down:
+                    is_expected = isinstance(error, RedisError | OSError)
+                    log.warning("cannot read streams: %r", error, exc_info=not is_expected)
+                is_down = True
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _MAX_PAUSE_S)
+
+    async def _wake(self) -> None:
+        """Has the next XREAD take in who joined; if Redis is down, it will be a new one anyway."""
+        if self._is_woken:
+            return
+        self._is_woken = True
+        with suppress(RedisError):
+            async with self._waker.pipeline(transaction=False) as pipe:
+                pipe.xadd(self._wake_key, {"w": ""}, maxlen=1, approximate=False)
+                pipe.expire(self._wake_key, _WAKE_TTL_S)
+                await pipe.execute()
+            return
+        self._is_woken = False
+
+    async def _read(self) -> None:
+        self._is_woken = False
+        jobs = {stream_key(j.job_id).encode(): j for j in self._jobs.values() if not j.is_over}
+        cursors: dict[Any, Any] = {key: job.cursor for key, job in jobs.items()}
+        cursors[self._wake_key] = self._wake_cursor
+        reply: Any = await self._client.xread(cursors, count=_MAX_ENTRIES, block=BLOCK_MS)
+        for key, entries in reply:
+            job = jobs.get(key)
+            if job is None:
+                self._wake_cursor = entries[-1][0]
+                continue
+            for entry_id, fields in entries:
+                job.add(entry_id, fields)
+            job.notify()
+
+    async def _close_missing(self) -> None:
+        """Redis came back: a job that it lost ends its streams, so that clients ask and are told."""
+        jobs = [job for job in self._jobs.values() if not job.is_over]
+        async with self._client.pipeline(transaction=False) as pipe:
+            pipe.ping()
+            for job in jobs:
+                pipe.exists(job_key(job.job_id))
+            replies = await pipe.execute()
+        for job, is_there in zip(jobs, replies[1:], strict=True):
+            if not is_there:
+                job.finish()
+
+
+def _answer(waiting: "asyncio.Future[bool]", value: bool) -> None:
+    if not waiting.done():
+        waiting.set_result(value)

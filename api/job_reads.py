@@ -1,0 +1,122 @@
+"""Reads jobs out of Redis: one with its events at one moment, or a page of the newest."""
+
+import json
+import re
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+from starlette.concurrency import run_in_threadpool
+
+from api.deps import Gateway, Reply
+from api.job_view import JobSummary, JobView, end_of, summarize, view
+from shared.errors import BadRequest, JobNotFound
+from shared.keys import JOBS, job_key, stream_key, worker_key
+from shared.protocol import JobStatus
+from shared.stream import JobRecord, read_transcript
+
+_JOB_ID = re.compile(r"[0-9a-f]{32}")
+_CURSOR = re.compile(r"([0-9]{1,15})-([0-9a-f]{32})")
+
+
+async def find_record(reads: Redis, job_id: str) -> JobRecord:
+    """Raises ``JobNotFound``."""
+    reply: Reply = await reads.hgetall(job_key(check_job_id(job_id)))
+    record = JobRecord.from_hash(reply)
+    if record is None:
+        raise JobNotFound()
+    return record
+
+
+async def read_job(gateway: Gateway, job_id: str) -> JobView:
+    """Raises ``JobNotFound``."""
+    check_job_id(job_id)
+    async with gateway.reads.pipeline(transaction=True) as pipe:
+        pipe.hgetall(job_key(job_id))
+        pipe.xrange(stream_key(job_id))
+        raw, entries = await pipe.execute()
+    record = JobRecord.from_hash(raw)
+    if record is None:
+        raise JobNotFound()
+    transcript, position, worker = read_transcript(entries), None, None
+    if record.status is JobStatus.QUEUED:
+        position = await run_in_threadpool(gateway.broker.position, job_id, record.queue)
+    elif record.status is JobStatus.RUNNING:
+        worker = await _worker_name(gateway.reads, record.worker)
+    summary = summarize(job_id, record, transcript.end or end_of(raw), worker)
+    return view(summary, transcript, position)
+
+
+def check_job_id(job_id: str) -> str:
+    if not _JOB_ID.fullmatch(job_id):
+        raise JobNotFound()
+    return job_id
+
+
+async def _worker_name(reads: Redis, incarnation: str) -> str | None:
+    report: Reply = await reads.hget(worker_key(incarnation), "report")
+    return str(json.loads(report)["name"]) if report else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in the list of jobs: what follows is older, or as old with a smaller id."""
+
+    created_ms: int
+    job_id: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Cursor":
+        match = _CURSOR.fullmatch(text)
+        if match is None:
+            raise BadRequest("before: must be `next` of another page", field="before")
+        return cls(int(match[1]), match[2])
+
+    def __str__(self) -> str:
+        return f"{self.created_ms}-{self.job_id}"
+
+    def is_followed_by(self, created_ms: int, job_id: str) -> bool:
+        return (created_ms, job_id) < (self.created_ms, self.job_id)
+
+
+async def read_page(
+    reads: Redis, limit: int, before: Cursor | None
+) -> tuple[list[JobSummary], Cursor | None]:
+    """Newest first; with the place from where to go on, if there is more."""
+    rows: list[JobSummary] = []
+    last: Cursor | None = None
+    offset, chunk = 0, limit + 1
+    newest = "+inf" if before is None else before.created_ms
+    while True:
+        reply: Reply = await reads.zrevrangebyscore(
+            JOBS, newest, "-inf", start=offset, num=chunk, withscores=True
+        )
+        places = [Cursor(int(score), member.decode()) for member, score in reply]
+        fresh = [
+            p for p in places if before is None or before.is_followed_by(p.created_ms, p.job_id)
+        ]
+        for place, summary in zip(fresh, await _summaries(reads, fresh), strict=True):
+            if summary is None:  # it has expired; upkeep will drop it from the list
+                continue
+            if len(rows) == limit:
+                return rows, last
+            rows.append(summary)
+            last = place
+        if len(places) < chunk:
+            return rows, None
+        offset += chunk
+
+
+async def _summaries(reads: Redis, places: list[Cursor]) -> list[JobSummary | None]:
+    async with reads.pipeline(transaction=False) as pipe:
+        for place in places:
+            pipe.hgetall(job_key(place.job_id))
+        replies = await pipe.execute()
+    return [_summary(place.job_id, raw) for place, raw in zip(places, replies, strict=True)]
+
+
+def _summary(job_id: str, raw: Reply) -> JobSummary | None:
+    record = JobRecord.from_hash(raw)
+    if record is None:
+        return None
+    # An incarnation is the name and a suffix; one look-up per job would be too much here.
+    return summarize(job_id, record, end_of(raw), record.worker.rsplit(".", 1)[0])

@@ -1,0 +1,79 @@
+"""A job as the API shows it, made of our record of it and its events. Pure.
+
+The terminal event is the truth about a job that has ended; the record fills in the rest.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from pydantic import BaseModel
+
+from shared.protocol import EndEvent, FinishReason, JobError, JobStatus, Priority, Timings, Usage
+from shared.stream import JobRecord, Transcript
+
+
+class JobSummary(BaseModel):
+    """One line of ``GET /jobs``. ``worker`` and ``attempts`` are those of the last attempt."""
+
+    job_id: str
+    status: JobStatus
+    finish_reason: FinishReason | None = None
+    usage: Usage
+    timings: Timings
+    seed: int
+    worker: str | None = None
+    attempts: int
+    error: JobError | None = None
+    priority: Priority
+    cancelling: bool = False
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+class JobView(JobSummary):
+    position: int | None = None  #: of a queued job: 1 is next
+    text: str
+
+
+def end_of(raw: Mapping[bytes, bytes]) -> EndEvent | None:
+    """The terminal event as it stands in the record of a job."""
+    return EndEvent.model_validate_json(raw[b"end"]) if b"end" in raw else None
+
+
+def summarize(
+    job_id: str, record: JobRecord, end: EndEvent | None, worker_name: str | None = None
+) -> JobSummary:
+    """``worker_name`` of the worker that runs it, where the record has its incarnation."""
+    summary = JobSummary(
+        job_id=job_id,
+        status=record.status,
+        usage=Usage(prompt_tokens=record.prompt_tokens or 0, completion_tokens=record.count),
+        timings=_timings_so_far(record),
+        seed=record.seed,
+        worker=worker_name or record.worker or None,
+        attempts=record.attempt,
+        priority=Priority(record.queue.rsplit(":", 1)[-1]),
+        cancelling=record.cancelling and end is None,
+        created_at=_time(record.created_ms),
+        started_at=None if record.started_ms is None else _time(record.started_ms),
+        ended_at=None if record.ended_ms is None else _time(record.ended_ms),
+    )
+    return summary if end is None else summary.model_copy(update=dict(end))
+
+
+def view(summary: JobSummary, transcript: Transcript, position: int | None) -> JobView:
+    return JobView(**dict(summary), text=transcript.text, position=position)
+
+
+def _timings_so_far(record: JobRecord) -> Timings:
+    def since_created_s(ms: int | None) -> float | None:
+        return None if ms is None else max(0, ms - record.created_ms) / 1000
+
+    return Timings(
+        queued_s=since_created_s(record.started_ms), ttft_s=since_created_s(record.first_token_ms)
+    )
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,0 +1,1 @@
+"""The routes, one file per noun: each reads its input, asks, and answers."""

@@ -1,0 +1,75 @@
+"""What a gateway does beside answering: buries dead workers, ends overdue jobs, drops what expired."""
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import RedisError
+from starlette.concurrency import run_in_threadpool
+
+from shared.broker import Broker
+from shared.keys import JOBS, job_key
+from shared.recovery import Sweeper
+
+log = logging.getLogger(__name__)
+
+SWEEP_EVERY_S = 1.0
+TIDY_EVERY_S = 60.0
+_PAGE = 500
+
+
+class Upkeep:
+    def __init__(
+        self, client: Redis, broker: Broker, sweeper: Sweeper, *, result_ttl_s: int
+    ) -> None:
+        self._client = client
+        self._broker = broker
+        self._sweeper = sweeper
+        self._result_ttl_s = result_ttl_s
+        self._tidied_s = float("-inf")
+        self._is_failing = False
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await run_in_threadpool(self.round, time.monotonic())
+                self._is_failing = False
+            except Exception as error:
+                if not self._is_failing:
+                    is_expected = isinstance(error, RedisError)
+                    log.warning("upkeep failed: %r", error, exc_info=not is_expected)
+                self._is_failing = True
+            await asyncio.sleep(SWEEP_EVERY_S)
+
+    def round(self, now_s: float) -> None:
+        """Blocking. ``now_s`` is monotonic."""
+        for incarnation, job_ids in self._sweeper.sweep(self._client, now_s).items():
+            log.warning("worker %s is lost; %d jobs of its moved", incarnation, len(job_ids))
+        for job_id in self._broker.expire():
+            log.info("job %s: its deadline passed in the queue", job_id)
+        if now_s - self._tidied_s >= TIDY_EVERY_S:
+            self._broker.tidy_registries()
+            forget_expired_jobs(self._client, self._result_ttl_s)
+            self._tidied_s = now_s
+
+
+def forget_expired_jobs(client: Redis, result_ttl_s: int) -> int:
+    """Takes jobs whose record is gone out of the list of jobs; says how many."""
+    seconds, _ = client.time()
+    oldest_ms, start, num_gone = (seconds - result_ttl_s) * 1000, 0, 0
+    while True:
+        page: Any = client.zrangebyscore(JOBS, "-inf", oldest_ms, start=start, num=_PAGE)
+        job_ids = [member.decode() for member in page]
+        with client.pipeline(transaction=False) as pipe:
+            for job_id in job_ids:
+                pipe.exists(job_key(job_id))
+            there = pipe.execute()
+        gone = [job_id for job_id, is_there in zip(job_ids, there, strict=True) if not is_there]
+        if gone:
+            client.zrem(JOBS, *gone)
+        num_gone += len(gone)
+        start += len(job_ids) - len(gone)
+        if len(job_ids) < _PAGE:
+            return num_gone

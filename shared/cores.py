@@ -1,0 +1,144 @@
+"""What this process may use of the machine: cores (affinity mask, cgroup CPU quota) and memory.
+
+Everything is read below a root directory, so that tests can make up a machine. Nothing here pins or
+reserves anything.
+"""
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_ROOT = Path("/")
+#: cgroup v1 says "no limit" with a number near 2**63.
+_UNLIMITED_BYTES = 1 << 60
+
+
+@dataclass(frozen=True)
+class UsableCores:
+    #: As many as affinity and quota allow, physical cores first, SMT siblings last.
+    cores: tuple[int, ...]
+    #: All cores of the affinity mask, in the same order: several containers with a quota each share
+    #: them, so whoever takes a core picks from these.
+    candidates: tuple[int, ...]
+    #: Cores of CPU time per second that the cgroup allows, ``None`` without a limit.
+    quota: float | None
+
+    @property
+    def affinity(self) -> int:
+        return len(self.candidates)
+
+
+def usable_cores(root: Path = _ROOT, affinity: Iterable[int] | None = None) -> UsableCores:
+    mask = set(os.sched_getaffinity(0) if affinity is None else affinity)
+    ordered = order_physical_first(mask, {core: _siblings(root, core) for core in mask})
+    quota = cpu_quota(root)
+    count = len(ordered) if quota is None else max(1, min(len(ordered), math.floor(quota)))
+    return UsableCores(cores=ordered[:count], candidates=ordered, quota=quota)
+
+
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """``0-2,8`` -> (0, 1, 2, 8): the format of the kernel's ``*_list`` files."""
+    cores: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        cores.extend(range(int(first), int(last or first) + 1))
+    return tuple(cores)
+
+
+def order_physical_first(
+    cores: Iterable[int], siblings: Mapping[int, tuple[int, ...]]
+) -> tuple[int, ...]:
+    """First one core of each physical core, then the second ones, and so on."""
+    mask = sorted(set(cores))
+
+    def rank(core: int) -> int:
+        return sum(other in mask for other in siblings.get(core, ()) if other < core)
+
+    return tuple(sorted(mask, key=lambda core: (rank(core), core)))
+
+
+def cpu_quota(root: Path = _ROOT) -> float | None:
+    """The tightest limit of this process's cgroup and of those above it."""
+    quotas = [_quota_of(folder) for folder in _cgroup_folders(root, "cpu")]
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def num_throttled_periods(root: Path = _ROOT) -> int | None:
+    """How often the quota has stopped this cgroup so far; ``None`` where nobody counts it."""
+    for folder in _cgroup_folders(root, "cpu"):
+        facts = dict(line.split() for line in _read(folder / "cpu.stat").splitlines())
+        if "nr_throttled" in facts:
+            return int(facts["nr_throttled"])
+    return None
+
+
+def memory_available_bytes(root: Path = _ROOT) -> int:
+    """What can still be allocated without swapping: of the machine, and within each cgroup limit."""
+    amounts = []
+    for line in _read(root / "proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            amounts.append(int(line.split()[1]) * 1024)
+    amounts.extend(filter(None, map(_memory_left_of, _cgroup_folders(root, "memory"))))
+    return min(amounts, default=0)
+
+
+def parse_cpu_max(text: str) -> float | None:
+    """cgroup v2 ``cpu.max``: ``max 100000`` or ``150000 100000``."""
+    quota, _, period = text.strip().partition(" ")
+    return None if quota in ("max", "") else int(quota) / int(period or 100_000)
+
+
+def _quota_of(folder: Path) -> float | None:
+    quota_us = _read(folder / "cpu.cfs_quota_us").strip()
+    if quota_us and int(quota_us) > 0:
+        return int(quota_us) / int(_read(folder / "cpu.cfs_period_us").strip() or 100_000)
+    return parse_cpu_max(_read(folder / "cpu.max"))
+
+
+def _memory_left_of(folder: Path) -> int | None:
+    for limit_file, usage_file, cache_field in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        limit = _read(folder / limit_file).strip()
+        if not limit.isdigit() or int(limit) >= _UNLIMITED_BYTES:
+            continue
+        used = int(_read(folder / usage_file).strip() or 0)
+        stat = dict(line.split()[:2] for line in _read(folder / "memory.stat").splitlines())
+        return max(1, int(limit) - used + int(stat.get(cache_field, 0)))
+    return None
+
+
+def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
+    """The folders that limit this process, innermost first. In a container the path in
+    ``/proc/self/cgroup`` may be the host's, which cannot be seen; then only the mount itself is left."""
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            mounts = ["", "unified"]
+        elif controller in controllers.split(","):
+            mounts = [controller, controllers]
+        else:
+            continue
+        for mount in dict.fromkeys(mounts):
+            base = root / "sys/fs/cgroup" / mount
+            folder = base / path.strip("/")
+            while base != folder and base in folder.parents:
+                yield folder
+                folder = folder.parent
+            yield base
+
+
+def _siblings(root: Path, core: int) -> tuple[int, ...]:
+    topology = root / f"sys/devices/system/cpu/cpu{core}/topology"
+    names = ("core_cpus_list", "thread_siblings_list")
+    return next((parse_cpu_list(t) for n in names if (t := _read(topology / n))), (core,))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,83 @@
+import pytest
+
+from api.validation import InvalidRequest, parse_generate_request
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "message"),
+    [
+        ("{}", None, "give either `prompt` or `messages`"),
+        ('{"prompt": ""}', "prompt", "prompt: must not be empty"),
+        ('{"prompt": 5}', "prompt", "prompt: must be a text (got 5)"),
+        (
+            '{"prompt": "x", "max_tokens": 0}',
+            "max_tokens",
+            "max_tokens: must be greater than or equal to 1 (got 0)",
+        ),
+        (
+            '{"prompt": "x", "max_tokens": "5"}',
+            "max_tokens",
+            "max_tokens: must be an integer (got '5')",
+        ),
+        ('{"prompt": "x", "raw": 1}', "raw", "raw: must be true or false (got 1)"),
+        ('{"prompt": "x", "foo": 1}', "foo", "unknown field `foo`"),
+        (
+            '{"prompt": "x", "temperature": NaN}',
+            "temperature",
+            "temperature: must be a finite number (got nan)",
+        ),
+        (
+            '{"prompt": "x", "priority": "urgent"}',
+            "priority",
+            "priority: must be 'high', 'normal' or 'low' (got 'urgent')",
+        ),
+        ('{"prompt": "x", "stop": [""]}', "stop.0", "stop.0: must not be empty"),
+        ('{"prompt": "x", "stop": 5}', "stop", "stop: must be a text or a list of texts"),
+        (
+            '{"prompt": "x", "stop": ["%s"]}' % ("y" * 257),
+            "stop.0",
+            "stop.0: must have at most 256 characters (has 257)",
+        ),
+        (
+            '{"messages": [{"role": "robot", "content": "x"}]}',
+            "messages.0.role",
+            "messages.0.role: must be 'system', 'user' or 'assistant' (got 'robot')",
+        ),
+        ('{"messages": []}', "messages", "messages: must not be empty"),
+        (
+            '{"messages": [{"role": "user"}]}',
+            "messages.0.content",
+            "messages.0.content: is required",
+        ),
+        ("[]", None, "the body must be an object"),
+    ],
+)
+def test_a_message_names_field_and_limit(body: str, field: str | None, message: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_generate_request(body.encode())
+    assert (caught.value.field, caught.value.message) == (field, message)
+    assert caught.value.problems == ()
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000, b'{"prompt": "\\ud800"}'])
+def test_what_is_not_json_is_said_to_be_so(body: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="the body is not valid JSON"):
+        parse_generate_request(body)
+
+
+def test_several_problems_are_all_listed() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_generate_request(b'{"prompt": "x", "top_p": 2, "min_p": -1, "foo": 1}')
+    assert [p.field for p in caught.value.problems] == ["top_p", "min_p", "foo"]
+    assert caught.value.message.startswith("top_p: must be less than or equal to 1 (got 2)")
+
+
+def test_a_whole_request_is_read() -> None:
+    request = parse_generate_request(b'{"prompt": "x", "temperature": 1, "stop": "a", "seed": 3}')
+    assert (request.temperature, request.stops, request.seed) == (1.0, ("a",), 3)
+
+
+def test_long_values_are_not_echoed() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_generate_request(b'{"prompt": "x", "max_tokens": "%s"}' % (b"9" * 5000))
+    assert caught.value.message == "max_tokens: must be an integer"
