@@ -67,7 +67,7 @@ class Sampling(Frozen):
     top_k: int = Field(40, ge=0, le=1_000_000, description="0 turns it off")
     top_p: float = Field(0.95, ge=0, le=1, allow_inf_nan=False)
     min_p: float = Field(0.05, ge=0, le=1, allow_inf_nan=False)
-    repeat_penalty: float = Field(1.0, gt=0, le=10, allow_inf_nan=False)
+    repeat_penalty: float = Field(1.0, ge=0.01, le=10, allow_inf_nan=False)
     presence_penalty: float = Field(0.0, ge=-2, le=2, allow_inf_nan=False)
     frequency_penalty: float = Field(0.0, ge=-2, le=2, allow_inf_nan=False)
     ignore_eos: bool = False

@@ -12,6 +12,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import SetupError
 
+#: Per sequence, unless asked otherwise: a long context costs memory whether it is used or not.
+MAX_CONTEXT_TOKENS = 4096
+
 
 def _cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mini-vllm"

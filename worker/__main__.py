@@ -10,12 +10,12 @@ import time
 from uuid import uuid4
 
 from redis.exceptions import RedisError
-from shared.cores import usable_cores
-from shared.models import ResolvedModel, resolve_model
 
 from shared.connection import connect
+from shared.cores import usable_cores
 from shared.errors import ServiceError, SetupError
 from shared.logs import configure_logging
+from shared.models import ResolvedModel, resolve_model
 from shared.protocol import WorkerReport, WorkerState
 from shared.scripts import run_script
 from shared.settings import Settings, load_settings

@@ -92,8 +92,8 @@ class Service:
 
     def _exchange(self, events: Events) -> None:
         now_s = monotonic()
-        entries = [Entry(s.job_id, s.attempt, e, s.busy_ms(now_s)) for s, e in events]
-        entries += self._pending
+        entries = list(self._pending)
+        entries += [Entry(s.job_id, s.attempt, e, s.busy_ms(now_s)) for s, e in events]
         told = {entry.job_id for entry in entries}
         entries += [
             Entry(s.job_id, s.attempt, None)

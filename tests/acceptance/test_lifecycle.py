@@ -148,7 +148,7 @@ def test_a_killed_valkey_comes_back_with_every_token(start: Any) -> None:
         valkey.kill()
 
         def answers() -> bool:
-            return client.get("/ready").status_code == 200
+            return bool(client.get("/ready").status_code == 200)
 
         wait_until(answers, 60, "the service is ready again")
         job = wait_for_end(client, job_id)

@@ -41,12 +41,12 @@ def run(client: httpx.Client, **body: Any) -> dict[str, Any]:
 
 
 def test_a_bare_prompt_is_answered_as_a_chat_turn(client: httpx.Client) -> None:
-    job = run(client, prompt="What is the capital of France?", temperature=0, max_tokens=32)
+    job = run(client, prompt="Explain gravity simply", temperature=0, max_tokens=200)
     assert job["status"] == "completed"
-    assert "Paris" in job["text"]
+    assert "force" in job["text"]
     assert job["finish_reason"] == "stop"
     assert job["usage"]["prompt_tokens"] > 10
-    assert 0 < job["usage"]["completion_tokens"] <= 32
+    assert 0 < job["usage"]["completion_tokens"] <= 200
     assert job["timings"]["ttft_s"] > 0
     assert job["attempts"] == 1
     assert job["worker"] in ("worker-0", "worker-1")
@@ -236,7 +236,7 @@ def test_workers_have_disjoint_cores_and_say_that_they_are_exact(client: httpx.C
 def test_generate_prints_the_answer_and_reports_errors(service: Up) -> None:
     command = [sys.executable, "-m", "cli", "generate", "--url", service.url]
     done = subprocess.run(
-        [*command, "--temperature", "0", "--max-tokens", "16", "What is the capital of France?"],
+        [*command, "--temperature", "0", "--max-tokens", "8", "--raw", "The capital of France is"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -81,7 +81,7 @@ def test_rq_is_told_how_a_job_ended(
     assert queue.started_job_registry.get_job_ids() == []
     assert queue.get_job_ids() == []
     assert intake.executions == {}
-    assert 0 < redis.ttl(f"rq:job:{job_id}") <= 3600  # type: ignore[operator]
+    assert 0 < redis.ttl(f"rq:job:{job_id}") <= 3600
 
 
 def test_many_jobs_are_held_at_once_and_beaten_for(redis: Redis, intake: Intake) -> None:

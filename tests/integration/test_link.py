@@ -12,6 +12,7 @@ from shared.keys import SERVICE_TOTALS, WORKERS, job_key, stream_key, worker_tot
 from shared.metrics import Totals
 from shared.protocol import (
     EndEvent,
+    Event,
     FinishReason,
     GenerateRequest,
     JobStatus,
@@ -111,7 +112,7 @@ def test_queues_are_emptied_by_priority_then_in_order(redis: Redis, broker: Brok
 
 def test_positions_count_what_is_in_front(redis: Redis, broker: Broker) -> None:
     low = submit(broker, priority="low")
-    second = broker.submit(GenerateRequest(prompt="x", priority="normal"))  # type: ignore[arg-type]
+    second = broker.submit(GenerateRequest(prompt="x", priority="normal"))
     assert second.position == 1
     assert broker.position(low, f"{MODEL}:low") == 2
     assert broker.depths() == {"high": 0, "normal": 1, "low": 1}
@@ -122,7 +123,12 @@ def test_a_job_runs_to_its_end_and_is_counted_once(redis: Redis, broker: Broker)
     link = make_link(redis, "w")
     (popped,) = pop(link)
     assert (popped.job_id, popped.attempt, popped.count) == (job_id, 1, 0)
-    events = [StartEvent(prompt_tokens=5), token(0), token(1, "b"), end(tokens=2)]
+    events: list[Event] = [
+        StartEvent(prompt_tokens=5),
+        token(0),
+        token(1, "b"),
+        end(tokens=2),
+    ]
     entries = [Entry(job_id, 1, event, busy_ms=50) for event in events]
     assert link.exchange(entries, [job_id], 0) == ({}, [])
     assert link.exchange(entries, [job_id], 0)[0] == {job_id: "ended"}
@@ -132,7 +138,7 @@ def test_a_job_runs_to_its_end_and_is_counted_once(redis: Redis, broker: Broker)
     assert (counted.jobs_completed, counted.generated_tokens, counted.prompt_tokens) == (1, 2, 5)
     assert counted.busy_ms == 50
     assert record(redis, job_id).status is JobStatus.COMPLETED
-    assert 0 < redis.ttl(stream_key(job_id)) <= TTL_S  # type: ignore[operator]
+    assert 0 < redis.ttl(stream_key(job_id)) <= TTL_S
 
 
 def test_an_outdated_attempt_cannot_write(redis: Redis, broker: Broker) -> None:

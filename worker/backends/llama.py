@@ -19,11 +19,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from shared.errors import BadRequest, ModelUnusable, NoChatTemplate
 from shared.protocol import Message, Sampling
+from shared.settings import MAX_CONTEXT_TOKENS
 from worker.backends.base import ModelFacts, Row
 
 logger = logging.getLogger(__name__)
 
-MAX_DEFAULT_CONTEXT_TOKENS = 4096
+
 MAX_CHUNK_TOKENS = 56
 CELLS_PER_BLOCK = 256  #: llama.cpp rounds the cells of a sequence up to this
 PENALTY_LAST_TOKENS = 64  #: llama-server's default
@@ -104,7 +105,7 @@ class LlamaBackend:
 
     def _make_context(self, slots: int, threads: int, context_tokens: int) -> None:
         trained_tokens = llama.llama_model_n_ctx_train(self._model)
-        context_tokens = context_tokens or min(trained_tokens, MAX_DEFAULT_CONTEXT_TOKENS)
+        context_tokens = context_tokens or min(trained_tokens, MAX_CONTEXT_TOKENS)
         if context_tokens > trained_tokens:
             self._unusable(f"its context is {trained_tokens} tokens, {context_tokens} were asked")
         # One spare cell, for the row that pads a lone one in the last position.

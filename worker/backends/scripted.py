@@ -134,9 +134,14 @@ class ScriptedBackend:
             f"slots are not dense: {self.open_slots} are open"
         )
         for row in rows:
-            drawn = self._open(row.slot).drawn
-            assert drawn is not None, f"slot {row.slot} is decoded before its first draw"
-            assert row.token == drawn, f"slot {row.slot} is fed {row.token}, {drawn} was drawn"
+            state = self._open(row.slot)
+            expected = state.drawn
+            if expected is None:  # resumed: the last token of its history is the first input
+                assert len(state.tokens) == len(state.history) - 1, (
+                    f"slot {row.slot} is decoded before its first draw"
+                )
+                expected = state.history[-1]
+            assert row.token == expected, f"slot {row.slot} is fed {row.token}, {expected} was drawn"
             self._feed(row.slot, [row.token], row.position)
         return [self._draw(row.slot, index) for row, index in zip(rows, indices, strict=True)]
 

@@ -1,0 +1,1 @@
+"""The command line, `mini-vllm`: starts, watches and examines the service; imports shared only."""

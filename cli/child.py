@@ -1,0 +1,96 @@
+"""One supervised process: how it is started, what it announced, and its last words."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from cli.policy import RestartPolicy
+
+_NUM_LAST_WORDS = 12
+_TETHER = [sys.executable, "-m", "cli.tether"]
+
+
+@dataclass(slots=True)
+class Child:
+    """``make_command`` is called for each start with the descriptor to announce readiness on;
+    ``on_death`` after each death."""
+
+    name: str
+    make_command: Callable[[int], list[str]]
+    environment: Mapping[str, str]
+    death_signal: signal.Signals = signal.SIGKILL
+    on_death: Callable[[], None] | None = None
+    inherits: tuple[int, ...] = ()  #: descriptors that stay open in it
+    policy: RestartPolicy = field(default_factory=RestartPolicy)
+    process: subprocess.Popen[bytes] | None = None
+    announced: list[str] = field(default_factory=list)  #: words of this start: waiting, ready
+    last_words: deque[str] = field(default_factory=lambda: deque(maxlen=_NUM_LAST_WORDS))
+    _ears: list[threading.Thread] = field(default_factory=list)
+
+    def start(self, now_s: float) -> None:
+        read_fd, write_fd = os.pipe()
+        self.announced.clear()
+        self.policy.started(now_s)
+        self.process = subprocess.Popen(
+            [
+                *_TETHER,
+                self.death_signal.name,
+                str(os.getpid()),
+                "--",
+                *self.make_command(write_fd),
+            ],
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            stdout=sys.stderr,
+            pass_fds=[write_fd, *self.inherits],
+            start_new_session=True,
+        )
+        os.close(write_fd)
+        self._ears = [
+            threading.Thread(target=self._hear_ready, args=(read_fd,), daemon=True),
+            threading.Thread(target=self._hear_errors, args=(self.process,), daemon=True),
+        ]
+        for ear in self._ears:
+            ear.start()
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.process is not None and self.is_running:
+            self.process.send_signal(number)
+
+    def reap(self) -> int | None:
+        """The exit code, once, after its last words were heard; ``None`` while it runs."""
+        if self.process is None or self.process.poll() is None:
+            return None
+        code = self.process.returncode
+        for ear in self._ears:
+            ear.join(timeout=2)
+        if self.process.stderr:
+            self.process.stderr.close()
+        self.process = None
+        if self.on_death:
+            self.on_death()
+        return code
+
+    def _hear_ready(self, read_fd: int) -> None:
+        with os.fdopen(read_fd) as lines:
+            for line in lines:
+                if line.startswith("ready"):
+                    self.policy.ready()
+                self.announced.append(line.strip())
+
+    def _hear_errors(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            self.last_words.append(line.decode(errors="replace").rstrip())
+            sys.stderr.buffer.write(line)
+            sys.stderr.buffer.flush()

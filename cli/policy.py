@@ -1,0 +1,40 @@
+"""What a supervisor does about deaths: when to start again, and when to give up. Pure."""
+
+from dataclasses import dataclass
+
+MIN_BACKOFF_S = 0.5
+MAX_BACKOFF_S = 10.0
+#: A child that has lived so long starts with a clean slate.
+STABLE_S = 60.0
+MAX_DEATHS_BEFORE_READY = 5
+#: sysexits' EX_CONFIG: the child says that it cannot work as it is set up.
+EXIT_CONFIG = 78
+
+
+@dataclass(slots=True)
+class RestartPolicy:
+    """Of one child. Times are monotonic."""
+
+    was_ready: bool = False
+    num_deaths: int = 0
+    started_s: float = 0.0
+    next_start_s: float = 0.0
+
+    def started(self, now_s: float) -> None:
+        self.started_s = now_s
+
+    def ready(self) -> None:
+        self.was_ready = True
+
+    def died(self, exit_code: int, now_s: float) -> bool:
+        """Whether to start it again, at ``next_start_s``; ``False``: give up."""
+        if not self.was_ready and exit_code == EXIT_CONFIG:
+            return False
+        if self.was_ready and now_s - self.started_s >= STABLE_S:
+            self.num_deaths = 0
+        self.num_deaths += 1
+        if not self.was_ready and self.num_deaths >= MAX_DEATHS_BEFORE_READY:
+            return False
+        backoff_s = min(MAX_BACKOFF_S, MIN_BACKOFF_S * 2 ** (self.num_deaths - 1))
+        self.next_start_s = now_s + backoff_s
+        return True

@@ -1,0 +1,102 @@
+"""What `up` runs: Valkey (unless a Redis is given), workers and the gateway, as supervised children."""
+
+import os
+import signal
+import sys
+from uuid import uuid4
+
+from redis.exceptions import RedisError
+
+from cli.child import Child
+from cli.embedded import EmbeddedValkey
+from cli.layout import Layout
+from cli.leftovers import dead_incarnations
+from shared.connection import connect
+from shared.recovery import Sweeper
+from shared.settings import Settings
+
+_PYTHON = [sys.executable, "-m"]
+
+
+class Pool:
+    """``settings.redis_url`` is where all of them meet."""
+
+    def __init__(self, settings: Settings, layout: Layout, valkey: EmbeddedValkey | None) -> None:
+        self._settings = settings
+        self._port = settings.port
+        self._environment = os.environ | {
+            "MINI_VLLM_REDIS_URL": settings.redis_url,
+            "MINI_VLLM_MODEL": settings.model,
+            "MINI_VLLM_DATA_DIR": str(settings.data_dir),
+        }
+        self._sweeper = Sweeper(
+            heartbeat_ttl_s=settings.heartbeat_ttl_s,
+            max_deaths=settings.max_deaths,
+            result_ttl_s=settings.result_ttl_s,
+        )
+        self.valkey = _valkey_child(valkey) if valkey else None
+        self.workers = [self._make_worker(i, layout.threads) for i in range(layout.workers)]
+        self.gateway = Child("gateway", self._gateway_command, self._environment)
+
+    @property
+    def url(self) -> str:
+        """Once the gateway has announced itself; a restarted one takes the same port."""
+        host = self._settings.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
+
+    @property
+    def is_ready(self) -> bool:
+        """The gateway serves, and every worker is ready or waits for a core."""
+        if not self.gateway.announced:
+            return False
+        self._port = int(self.gateway.announced[0].split()[1])
+        return all(worker.announced for worker in self.workers)
+
+    def bury_leftovers(self) -> None:
+        """Workers of this host that an earlier `up` left behind when it was killed."""
+        client = connect(self._settings.redis_url)
+        try:
+            for incarnation in dead_incarnations(client):
+                self._sweeper.bury(client, incarnation, only_if_lapsed=False)
+        finally:
+            client.close()
+
+    def _make_worker(self, number: int, threads: int) -> Child:
+        name = f"worker-{number}"
+        child = Child(name, lambda _fd: [], self._environment)
+        incarnation = ""
+
+        def make_command(ready_fd: int) -> list[str]:
+            nonlocal incarnation
+            incarnation = f"{name}.{uuid4().hex[:8]}"
+            flags = ["--name", name, "--incarnation", incarnation, "--threads", str(threads)]
+            return [*_PYTHON, "worker", *flags, "--ready-fd", str(ready_fd)]
+
+        child.make_command = make_command
+        child.on_death = lambda: self._bury(incarnation)
+        return child
+
+    def _bury(self, incarnation: str) -> None:
+        """At once: its jobs go on elsewhere. If Redis is away, the gateway does it later."""
+        client = connect(self._settings.redis_url, timeout_s=2)
+        try:
+            self._sweeper.bury(client, incarnation, only_if_lapsed=False)
+        except RedisError as error:
+            print(f"up: {incarnation} is buried later: {error}", file=sys.stderr)
+        finally:
+            client.close()
+
+    def _gateway_command(self, ready_fd: int) -> list[str]:
+        flags = ["--host", self._settings.host, "--port", str(self._port)]
+        return [*_PYTHON, "api", *flags, "--ready-fd", str(ready_fd)]
+
+
+def _valkey_child(valkey: EmbeddedValkey) -> Child:
+    # SIGTERM: if the supervisor is killed, Valkey still writes down what it has.
+    return Child(
+        "valkey",
+        lambda _fd: valkey.command(),
+        os.environ,
+        death_signal=signal.SIGTERM,
+        inherits=(valkey.lock_fd,),
+    )

