@@ -46,7 +46,7 @@ class EmbeddedValkey:
             "save": "",
             "maxmemory-policy": "noeviction",
             "daemonize": "no",
-            "logfile": "",
+            "logfile": str(self.directory / "valkey.log"),
         }
         flags = [part for name, value in options.items() for part in (f"--{name}", value)]
         return [str(server_binary()), *flags]

@@ -10,7 +10,7 @@ from rich.table import Table
 from cli.gguf_header import read_facts
 from cli.pull import has_model, pull
 from shared.models import KNOWN_MODELS, known_model, resolve_model
-from shared.settings import load_settings
+from shared.settings import Settings, load_settings
 
 app = typer.Typer(no_args_is_help=True, help="Fetch, list and describe models.")
 
@@ -96,3 +96,10 @@ def quantization_name(file_type: int | None) -> str:
     except ValueError:
         return "unknown"
     return name.removeprefix("MOSTLY_").removeprefix("ALL_")
+
+
+def pull_if_missing(settings: Settings) -> None:
+    """What `up` does first on a machine that has not seen the model."""
+    known = KNOWN_MODELS.get(settings.model)
+    if known and not (settings.model_dir / known.file_name).is_file():
+        pull(known, settings.model_dir)

@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 
 from shared.cores import usable_cores
 from shared.models import resolve_model
-
 from shared.protocol import EndEvent, GenerateRequest, JobArgs, TokenEvent
 from shared.settings import load_settings
 from worker.engine import Engine

@@ -16,7 +16,7 @@ import httpx
 import psutil
 
 START_DEADLINE_S = 120.0
-UP = (os.environ.get("HEDGE") or f"{sys.executable} -m cli").split() + ["up"]
+COMMAND = [sys.executable, "-m", "cli", "up", "--port", "0"]
 
 
 def wait_until(condition: Callable[[], Any], deadline_s: float, what: str) -> Any:
@@ -42,7 +42,7 @@ class Up:
             "MINI_VLLM_DATA_DIR": str(folder / "data"),
             "MINI_VLLM_CONTEXT_TOKENS": "1024",
         }
-        command = [*UP, "--port", "0", *flags]
+        command = [*COMMAND, *flags]
         self.process = subprocess.Popen(
             command,
             env=os.environ | defaults | environment,

@@ -141,7 +141,9 @@ class ScriptedBackend:
                     f"slot {row.slot} is decoded before its first draw"
                 )
                 expected = state.history[-1]
-            assert row.token == expected, f"slot {row.slot} is fed {row.token}, {expected} was drawn"
+            assert row.token == expected, (
+                f"slot {row.slot} is fed {row.token}, {expected} was drawn"
+            )
             self._feed(row.slot, [row.token], row.position)
         return [self._draw(row.slot, index) for row, index in zip(rows, indices, strict=True)]
 

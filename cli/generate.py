@@ -1,0 +1,117 @@
+"""`mini-vllm generate`: submits to a running service and prints tokens as they come."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from cli.sse import ServerSentEvent, read_events
+from shared.errors import ServiceError
+
+#: A stream that breaks is taken up again; so long may the service be away.
+_MAX_OUTAGE_S = 60.0
+_RETRY_PAUSE_S = 0.5
+#: Longer than the gateway's keep-alive comments.
+_SILENCE_TIMEOUT_S = 60.0
+
+
+#: What shells say of a program that Ctrl-C ended.
+EXIT_INTERRUPTED = 130
+
+
+class RequestFailed(ServiceError):
+    """The service did not do what was asked."""
+
+    code = "request_failed"
+
+
+def generate(url: str, body: dict[str, Any], *, shows_stats: bool) -> None:
+    """Ctrl-C cancels the job. Raises ``ServiceError`` for a job that did not complete."""
+    with httpx.Client(base_url=url, timeout=httpx.Timeout(30, read=_SILENCE_TIMEOUT_S)) as client:
+        job = _submit(client, body)
+        try:
+            end = _print_stream(client, job["links"]["stream"])
+        except KeyboardInterrupt:
+            client.delete(job["links"]["job"])
+            sys.exit(EXIT_INTERRUPTED)
+    if shows_stats:
+        _print_stats(end)
+    if end["status"] != "completed":
+        error = end.get("error") or {}
+        raise RequestFailed(error.get("message") or f"the job was {end['status']}")
+
+
+def _submit(client: httpx.Client, body: dict[str, Any]) -> dict[str, Any]:
+    try:
+        response = client.post("/generate", json=body)
+    except httpx.ConnectError:
+        raise RequestFailed(
+            f"nothing answers at {client.base_url}; start it with: make up (or: mini-vllm up)"
+        ) from None
+    except httpx.HTTPError as error:
+        raise RequestFailed(f"{client.base_url}: {error or type(error).__name__}") from None
+    if response.status_code != httpx.codes.ACCEPTED:
+        raise RequestFailed(_message_of(response))
+    job: dict[str, Any] = response.json()
+    return job
+
+
+def _print_stream(client: httpx.Client, path: str) -> dict[str, Any]:
+    """The data of the end event."""
+    last_id, broken_since_s = "", None
+    while True:
+        try:
+            for event in _events(client, path, last_id):
+                last_id, broken_since_s = event.id, None
+                data: dict[str, Any] = json.loads(event.data)
+                if event.event == "token":
+                    sys.stdout.write(data["text"])
+                    sys.stdout.flush()
+                elif event.event == "end":
+                    sys.stdout.write("\n")
+                    return data
+        except (httpx.TransportError, _Away):
+            pass
+        broken_since_s = broken_since_s or time.monotonic()
+        if time.monotonic() - broken_since_s > _MAX_OUTAGE_S:
+            raise RequestFailed("the stream broke and the service did not come back")
+        time.sleep(_RETRY_PAUSE_S)
+
+
+class _Away(Exception):
+    """The service answers that it cannot answer now."""
+
+
+def _events(client: httpx.Client, path: str, last_id: str) -> Iterator[ServerSentEvent]:
+    headers = {"Last-Event-ID": last_id} if last_id else {}
+    with client.stream("GET", path, headers=headers) as response:
+        if response.status_code >= 500:
+            raise _Away
+        if response.status_code != httpx.codes.OK:
+            response.read()
+            raise RequestFailed(_message_of(response))
+        yield from read_events(response.iter_lines())
+
+
+def _print_stats(end: dict[str, Any]) -> None:
+    usage, timings = end["usage"], end["timings"]
+    parts = [
+        f"{usage['prompt_tokens']} prompt and {usage['completion_tokens']} output tokens",
+        f"first after {timings.get('ttft_s') or 0:.2f} s",
+        f"{timings.get('total_s') or 0:.2f} s in all",
+    ]
+    if timings.get("tokens_per_s"):
+        parts.append(f"{timings['tokens_per_s']:.1f} tokens/s")
+    print(", ".join(parts) + f" ({end['finish_reason']})", file=sys.stderr)
+
+
+def _message_of(response: httpx.Response) -> str:
+    try:
+        error = response.json()["error"]
+        details = [detail["message"] for detail in error.get("details") or []]
+        return "; ".join(details) or str(error["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"the service answered {response.status_code}"
