@@ -1,0 +1,18 @@
+from cli.sse import ServerSentEvent, read_events
+
+
+def test_events_are_read_and_comments_are_not() -> None:
+    lines = ["event: start", "id: 0", "data: {}", "", ": keep-alive", "", "data: a", "data: b", ""]
+    assert list(read_events(lines)) == [
+        ServerSentEvent("start", "{}", "0"),
+        ServerSentEvent("message", "a\nb", "0"),
+    ]
+
+
+def test_an_event_that_is_cut_off_is_not_given() -> None:
+    assert list(read_events(["event: token", "id: 4", "data: {"])) == []
+
+
+def test_only_one_space_after_the_colon_is_the_formats() -> None:
+    (event,) = read_events(["data:  x", ""])
+    assert event.data == " x"
