@@ -15,7 +15,7 @@ setup: ## make .venv, build llama.cpp for this CPU, fetch the default model
 	@$(PYTHON) -m cli.bootstrap
 
 test: setup lint ## set up what is missing, check format, lint, types and floors, run all tests
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 lint: setup ## format, lint, types and floors, without tests
 	$(BIN)/ruff format --check .

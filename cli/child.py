@@ -7,12 +7,13 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cli.policy import RestartPolicy
 
 _NUM_LAST_WORDS = 12
-_TETHER = [sys.executable, "-m", "cli.tether"]
+_TETHER = [sys.executable, "-P", "-m", "cli.tether"]
 
 
 @dataclass(slots=True)
@@ -92,5 +93,7 @@ class Child:
         assert process.stderr is not None
         for line in process.stderr:
             self.last_words.append(line.decode(errors="replace").rstrip())
-            sys.stderr.buffer.write(line)
-            sys.stderr.buffer.flush()
+            # NOTE: a child blocks on a full pipe, so this reads on when nobody reads ours.
+            with suppress(OSError):
+                sys.stderr.buffer.write(line)
+                sys.stderr.buffer.flush()

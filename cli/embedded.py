@@ -28,7 +28,8 @@ _POLL_S = 0.05
 
 class EmbeddedValkey:
     def __init__(self, data_dir: Path) -> None:
-        self.directory = data_dir / "redis"
+        # NOTE: Valkey changes into it, so what it is told must not be relative.
+        self.directory = data_dir.absolute() / "redis"
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.socket_path = _socket_path(self.directory)
         self.url = f"unix://{quote(str(self.socket_path))}?db=0"

@@ -15,7 +15,8 @@ from shared.connection import connect
 from shared.recovery import Sweeper
 from shared.settings import Settings
 
-_PYTHON = [sys.executable, "-m"]
+# -P: a folder `api` or `worker` where the user happens to stand is not ours.
+_PYTHON = [sys.executable, "-P", "-m"]
 
 
 class Pool:
