@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import sleep
 from typing import Any
 
 from pydantic import ValidationError
@@ -28,6 +29,8 @@ from shared.keys import PRIORITIES, queue_name
 from shared.protocol import JobArgs, JobStatus
 
 log = logging.getLogger(__name__)
+
+_LISTEN_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,11 @@ class Intake(BaseWorker):
 
     def procline(self, message: str) -> None:
         """RQ would write a job's name into the process title."""
+
+    def _pubsub_exception_handler(self, exc: Exception, pubsub: Any, pubsub_thread: Any) -> None:  # noqa: ARG002
+        """In RQ's listener thread: it listens again when Redis is back, whatever the error was."""
+        log.debug("RQ's commands are not heard: %s", exc)
+        sleep(_LISTEN_PAUSE_S)
 
     def handle_payload(self, message: Any) -> None:
         """A command, in RQ's listener thread: ``rq`` may stop a job or shut the worker down."""

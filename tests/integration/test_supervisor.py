@@ -1,0 +1,93 @@
+"""The supervisor with real processes that are quick to start."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from cli.child import Child
+from cli.policy import EXIT_CONFIG
+from cli.supervisor import Supervisor
+from shared.errors import SetupError
+
+READY = "import os, sys; os.write(int(sys.argv[1]), b'ready\\n');"
+SLEEP = "import time; time.sleep(600)"
+
+
+def make_child(script: str, on_death: Callable[[], None] | None = None) -> Child:
+    return Child(
+        "child",
+        lambda ready_fd: [sys.executable, "-c", script, str(ready_fd)],
+        os.environ,
+        on_death=on_death,
+    )
+
+
+def run_until(supervisor: Supervisor, condition: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + 30
+    supervisor.run_until(lambda: condition() or time.monotonic() > end_s)
+    assert condition()
+
+
+def pid_of(child: Child) -> int:
+    assert child.process is not None
+    return child.process.pid
+
+
+def test_a_child_that_dies_is_reaped_told_and_started_again() -> None:
+    deaths: list[str] = []
+    child = make_child(READY + SLEEP, lambda: deaths.append("dead"))
+    supervisor = Supervisor([child])
+    supervisor.start(child)
+    run_until(supervisor, lambda: child.announced == ["ready"])
+    first = pid_of(child)
+    os.kill(first, signal.SIGKILL)
+    run_until(supervisor, lambda: bool(deaths))
+    run_until(supervisor, lambda: child.is_running and child.announced == ["ready"])
+    assert pid_of(child) != first
+    assert deaths == ["dead"]
+    supervisor.stop([[child]], drain_s=10)
+    assert not child.is_running
+
+
+def test_five_deaths_before_ready_end_it_with_the_last_words() -> None:
+    child = make_child("import sys; sys.exit('no luck today')")
+    supervisor = Supervisor([child])
+    supervisor.start(child)
+    with pytest.raises(SetupError, match=r"5 times before it was ready(?s:.*)no luck today"):
+        supervisor.run_until(lambda: False)
+
+
+def test_a_child_that_cannot_be_set_up_ends_it_at_once() -> None:
+    script = f"import sys; print('bad setting', file=sys.stderr); sys.exit({EXIT_CONFIG})"
+    child = make_child(script)
+    supervisor = Supervisor([child])
+    supervisor.start(child)
+    with pytest.raises(SetupError, match="bad setting"):
+        supervisor.run_until(lambda: False)
+
+
+def test_what_does_not_end_in_time_is_killed() -> None:
+    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + READY + SLEEP
+    child = make_child(script)
+    supervisor = Supervisor([child])
+    supervisor.start(child)
+    run_until(supervisor, lambda: child.announced == ["ready"])
+    process = psutil.Process(pid_of(child))
+    supervisor.stop([[child]], drain_s=0.2)
+    assert not process.is_running()
+
+
+def test_a_second_stop_request_does_not_wait() -> None:
+    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + READY + SLEEP
+    child = make_child(script)
+    supervisor = Supervisor([child])
+    supervisor.start(child)
+    run_until(supervisor, lambda: child.announced == ["ready"])
+    supervisor.num_stop_requests = 2
+    supervisor.stop([[child]], drain_s=600)
+    assert not child.is_running
