@@ -29,7 +29,7 @@ class Supervisor:
         self.num_stop_requests = 0
 
     def install_signal_handlers(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:

@@ -25,6 +25,7 @@ from shared.settings import MAX_CONTEXT_TOKENS, Settings
 
 #: Beyond the workers' own drain timeout: to park what did not finish, and to sign off.
 _DRAIN_MARGIN_S = 10.0
+_CELLS_PER_BLOCK = 256
 
 
 def run(settings: Settings, *, workers: int | None, threads: int | None, own_redis: bool) -> None:
@@ -100,7 +101,9 @@ def _plan(settings: Settings, workers: int | None, threads: int | None) -> Layou
     model = resolve_model(settings.model, settings.model_dir)
     facts = read_facts(model.path)
     context_tokens = settings.context_tokens or min(facts.context_tokens, MAX_CONTEXT_TOKENS)
-    kv_bytes = facts.kv_bytes_per_token * context_tokens * settings.slots
+    # llama.cpp rounds the cells of a slot up; the worker asks for one more than the context.
+    cells = -(-(context_tokens + 1) // _CELLS_PER_BLOCK) * _CELLS_PER_BLOCK
+    kv_bytes = facts.kv_bytes_per_token * cells * settings.slots
     cores = usable_cores().cores
     layout = plan_layout(
         len(cores),

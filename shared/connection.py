@@ -22,7 +22,7 @@ def connect(url: str, *, timeout_s: float | None = COMMAND_TIMEOUT_S) -> "redis.
     client: redis.Redis = redis.Redis.from_url(
         url,
         socket_timeout=timeout_s,
-        socket_connect_timeout=COMMAND_TIMEOUT_S,
+        socket_connect_timeout=COMMAND_TIMEOUT_S if timeout_s is None else timeout_s,
         retry=Retry(NoBackoff(), 0),
         retry_on_error=[],
     )
@@ -35,7 +35,7 @@ def connect_async(
     client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(
         url,
         socket_timeout=timeout_s,
-        socket_connect_timeout=COMMAND_TIMEOUT_S,
+        socket_connect_timeout=COMMAND_TIMEOUT_S if timeout_s is None else timeout_s,
         retry=AsyncRetry(NoBackoff(), 0),
         retry_on_error=[],
         **options,

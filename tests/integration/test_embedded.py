@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from redis import Redis
 
 from cli.embedded import MAX_SOCKET_PATH_BYTES, EmbeddedValkey
@@ -45,6 +46,14 @@ def test_its_socket_is_for_this_user_only(tmp_path: Path) -> None:
         assert client.config_get("port")["port"] == "0"
         assert client.config_get("maxmemory-policy")["maxmemory-policy"] == "noeviction"
         assert client.config_get("appendonly")["appendonly"] == "yes"
+
+
+def test_a_relative_data_directory_works_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with running(Path("data")) as client:
+        assert client.ping()
 
 
 def test_a_long_data_directory_gets_a_short_socket_path(tmp_path: Path) -> None:

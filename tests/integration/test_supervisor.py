@@ -91,3 +91,17 @@ def test_a_second_stop_request_does_not_wait() -> None:
     supervisor.num_stop_requests = 2
     supervisor.stop([[child]], drain_s=600)
     assert not child.is_running
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_each_way_to_be_told_to_stop_ends_the_loop(number: signal.Signals) -> None:
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    supervisor = Supervisor([])
+    try:
+        supervisor.install_signal_handlers()
+        os.kill(os.getpid(), number)
+        supervisor.run_until(lambda: False)
+        assert supervisor.is_stopping
+    finally:
+        for n, handler in before.items():
+            signal.signal(n, handler)
