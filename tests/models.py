@@ -10,6 +10,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import llama_cpp as llama
 
+from worker.backends.llama import LlamaBackend
+
 FTYPES = {"F16": 1, "Q4_0": 2, "Q8_0": 7, "Q4_K_M": 15, "BF16": 32}  #: llama.h: enum llama_ftype
 GGML_TYPE_F16 = 1
 AS_SHIPPED = "Q4_1"
@@ -26,8 +28,9 @@ def model_path() -> Path:
 
 
 def model_as(format_name: str, directory: Path) -> Path:
-    """The default model in another format; made in ``directory`` unless it is there already.
-    "Q4_0 and F16" has its embeddings, which are its output matrix too, in F16."""
+    """The default model in another format; made in ``directory`` unless it is there already, and
+    there only when it is whole, so processes may share the directory. "Q4_0 and F16" has its
+    embeddings, which are its output matrix too, in F16."""
     source = model_path()
     if format_name == AS_SHIPPED:
         return source
@@ -35,7 +38,6 @@ def model_as(format_name: str, directory: Path) -> Path:
     if not target.exists():
         directory.mkdir(parents=True, exist_ok=True)
         partial = target.with_suffix(f".{os.getpid()}.part")
-        llama.llama_log_set(_silence, ctypes.c_void_p(0))
         params = llama.llama_model_quantize_default_params()
         params.ftype = FTYPES[format_name.split(" and ")[0]]
         if format_name.endswith(" and F16"):
@@ -43,10 +45,19 @@ def model_as(format_name: str, directory: Path) -> Path:
         params.nthread = 1
         params.allow_requantize = True
         params.pure = False
-        code = llama.llama_model_quantize(bytes(source), bytes(partial), ctypes.byref(params))
-        assert code == 0, f"quantizing to {format_name} failed with code {code}"
-        partial.rename(target)
+        llama.llama_log_set(_silence, ctypes.c_void_p(0))
+        try:
+            code = llama.llama_model_quantize(bytes(source), bytes(partial), ctypes.byref(params))
+            assert code == 0, f"quantizing to {format_name} failed with code {code}"
+            partial.rename(target)
+        finally:
+            partial.unlink(missing_ok=True)
     return target
+
+
+def truncate_slot(backend: LlamaBackend, slot: int, num_tokens: int) -> None:
+    """Forgets what stands in ``slot`` after its first ``num_tokens``."""
+    llama.llama_memory_seq_rm(backend._memory, slot, num_tokens, -1)
 
 
 @llama.llama_log_callback  # type: ignore[untyped-decorator]

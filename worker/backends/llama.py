@@ -6,29 +6,24 @@ keeps to them. It knows nothing of jobs, of plans, or of text that is held back.
 
 import ctypes
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn
 
 import llama_cpp as llama
-from jinja2 import Template, TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from shared.errors import BadRequest, ModelUnusable, NoChatTemplate
+from shared.errors import ModelUnusable, NoChatTemplate
 from shared.protocol import Message, Sampling
 from shared.settings import MAX_CONTEXT_TOKENS
 from worker.backends.base import ModelFacts, Row
+from worker.backends.chat_template import compile_template
+from worker.backends.sampler import Sampler, derive_seed
 
 logger = logging.getLogger(__name__)
 
-
 MAX_CHUNK_TOKENS = 56
 CELLS_PER_BLOCK = 256  #: llama.cpp rounds the cells of a sequence up to this
-PENALTY_LAST_TOKENS = 64  #: llama-server's default
-MIN_TEMPERATURE = 1e-6  #: below it a logit divided by it may overflow: the limit is greedy
 FLOAT_FTYPES = frozenset({0, 1, 32})  #: llama.h: F32, F16, BF16
 FTYPE_GUESSED = 1024  #: llama.h: a flag
 CHECK_TOKENS = 300  #: past 256 cells, where a lone row takes another attention kernel
@@ -46,21 +41,6 @@ def _forward_log(level: int, text: bytes, _data: object) -> None:
         logger.debug("%s", line)
 
 
-def derive_seed(seed: int, index: int) -> int:
-    """The seed of one draw: 32 bits of a splitmix64 step, and never 0xFFFFFFFF ("random")."""
-    mixed = (((seed << 32) | index) + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
-    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
-    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
-    return (mixed ^ (mixed >> 31)) % 0xFFFFFFFF
-
-
-@dataclass(slots=True)
-class _Sampler:
-    chain: Any
-    seed: int
-    is_greedy: bool
-
-
 class LlamaBackend:
     def __init__(
         self, model_path: Path, *, slots: int, threads: int, context_tokens: int = 0
@@ -69,7 +49,7 @@ class LlamaBackend:
         self._model: Any = None
         self._context: Any = None
         self._batch: Any = None
-        self._samplers: dict[int, _Sampler] = {}
+        self._samplers: dict[int, Sampler] = {}
         self._pieces: dict[int, bytes] = {}
         self._state = (ctypes.c_uint8 * 0)()
         self._row_of: dict[int, int] = {}  #: by slot, in the last batch: where its logits are
@@ -101,7 +81,12 @@ class LlamaBackend:
             self._unusable("it has no vocabulary")
         is_end = llama.llama_vocab_is_eog
         self._ends = frozenset(t for t in range(self._num_vocab) if is_end(self._vocab, t))
-        self._template = self._compile_template()
+        self._template = compile_template(
+            llama.llama_model_chat_template(self._model, None),
+            self._path,
+            bos_token=self._text_of(llama.llama_vocab_bos(self._vocab)),
+            eos_token=self._text_of(llama.llama_vocab_eos(self._vocab)),
+        )
 
     def _make_context(self, slots: int, threads: int, context_tokens: int) -> None:
         trained_tokens = llama.llama_model_n_ctx_train(self._model)
@@ -192,35 +177,10 @@ class LlamaBackend:
             return tokens[1:]
         return tokens
 
-    def _compile_template(self) -> Template | None:
-        source = llama.llama_model_chat_template(self._model, None)
-        if not source or b"{" not in source:  # llama.cpp may answer the name of one it knows
-            return None
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-        )
-        environment.globals.update(
-            raise_exception=_raise_template_error,
-            strftime_now=lambda form: datetime.now().strftime(form),
-            bos_token=self._text_of(llama.llama_vocab_bos(self._vocab)),
-            eos_token=self._text_of(llama.llama_vocab_eos(self._vocab)),
-            add_generation_prompt=True,
-        )
-        try:
-            return environment.from_string(source.decode())
-        except (TemplateError, UnicodeDecodeError) as error:
-            logger.warning("the chat template of %s is not usable: %s", self._path, error)
-            return None
-
     def render_chat(self, messages: Sequence[Message]) -> str:
         if self._template is None:
             raise NoChatTemplate()
-        try:
-            return self._template.render(messages=[message.model_dump() for message in messages])
-        except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
-            raise BadRequest(
-                f"the model's chat template refuses these messages: {error}", field="messages"
-            ) from error
+        return self._template.render(messages)
 
     def _text_of(self, token: int) -> str:
         return "" if token < 0 else self._piece_bytes(token, True).decode(errors="replace")
@@ -247,51 +207,13 @@ class LlamaBackend:
 
     def open_slot(self, slot: int, sampling: Sampling, seed: int, history: Sequence[int]) -> None:
         self.close_slot(slot)
-        has_penalties = (
-            sampling.repeat_penalty != 1
-            or sampling.frequency_penalty != 0
-            or sampling.presence_penalty != 0
-        )
-        chain = _owned(llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params()))
-        self._samplers[slot] = _Sampler(chain, seed, sampling.temperature < MIN_TEMPERATURE)
-        for sampler in self._chain_links(sampling, has_penalties):
-            llama.llama_sampler_chain_add(chain, _owned(sampler))
-        if has_penalties:
-            for token in history[-PENALTY_LAST_TOKENS:]:
-                llama.llama_sampler_accept(chain, token)
-
-    def _chain_links(self, sampling: Sampling, has_penalties: bool) -> Iterator[Any]:
-        """llama-server's samplers in llama-server's order, without those that would do nothing."""
-        count = ctypes.c_int32(0)
-        suppressed = llama.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(count))
-        banned = {suppressed[i] for i in range(count.value)}
-        if sampling.ignore_eos:
-            banned |= self._ends
-        if banned:
-            biases = (llama.llama_logit_bias * len(banned))(*((t, -float("inf")) for t in banned))
-            yield llama.llama_sampler_init_logit_bias(self._num_vocab, len(banned), biases)
-        if has_penalties:
-            yield llama.llama_sampler_init_penalties(
-                self._num_vocab,
-                PENALTY_LAST_TOKENS,
-                sampling.repeat_penalty,
-                sampling.frequency_penalty,
-                sampling.presence_penalty,
-            )
-        if sampling.temperature < MIN_TEMPERATURE:
-            yield llama.llama_sampler_init_greedy()
-            return
-        yield llama.llama_sampler_init_top_k(sampling.top_k)
-        yield llama.llama_sampler_init_top_p(sampling.top_p, 1)
-        yield llama.llama_sampler_init_min_p(sampling.min_p, 1)
-        yield llama.llama_sampler_init_temp(sampling.temperature)
-        yield llama.llama_sampler_init_dist(0)  # replaced before each draw
+        self._samplers[slot] = Sampler(self._vocab, self._ends, sampling, seed, history)
 
     def close_slot(self, slot: int) -> None:
         llama.llama_memory_seq_rm(self._memory, slot, -1, -1)
         sampler = self._samplers.pop(slot, None)
         if sampler is not None:
-            llama.llama_sampler_free(sampler.chain)
+            sampler.close()
 
     def move_slot(self, source: int, target: int) -> None:
         assert target not in self._samplers, f"slot {target} is not empty"
@@ -366,14 +288,7 @@ class LlamaBackend:
 
     def _draw(self, slot: int, index: int) -> int:
         assert slot in self._row_of, f"the last step gave no logits for slot {slot}"
-        sampler = self._samplers[slot]
-        chain = sampler.chain
-        if not sampler.is_greedy:
-            last = llama.llama_sampler_chain_n(chain) - 1
-            llama.llama_sampler_free(llama.llama_sampler_chain_remove(chain, last))
-            draw = llama.llama_sampler_init_dist(derive_seed(sampler.seed, index))
-            llama.llama_sampler_chain_add(chain, _owned(draw))
-        return int(llama.llama_sampler_sample(chain, self._context, self._row_of[slot]))
+        return self._samplers[slot].draw(self._context, self._row_of[slot], index)
 
     def logits_bytes(self, slot: int) -> bytes:
         """The float32 logits that the last step gave for ``slot``."""
@@ -442,7 +357,7 @@ class LlamaBackend:
 
     def close(self) -> None:
         for sampler in self._samplers.values():
-            llama.llama_sampler_free(sampler.chain)
+            sampler.close()
         self._samplers.clear()
         if self._batch is not None:
             llama.llama_batch_free(self._batch)
@@ -451,13 +366,3 @@ class LlamaBackend:
         if self._model:
             llama.llama_model_free(self._model)
         self._batch = self._context = self._model = None
-
-
-def _owned(sampler: Any) -> Any:
-    if not sampler:
-        raise MemoryError("llama.cpp could not make a sampler")
-    return sampler
-
-
-def _raise_template_error(message: str) -> NoReturn:
-    raise TemplateError(message)

@@ -1,0 +1,98 @@
+import logging
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from shared.errors import BadRequest
+from shared.protocol import Message
+from worker.backends.chat_template import ChatTemplate, compile_template
+
+MODEL = Path("/models/some.gguf")
+ALTERNATING = """
+{%- for message in messages -%}
+    {%- if (message.role == "user") != (loop.index0 % 2 == 0) -%}
+        {{ raise_exception("roles must alternate") }}
+    {%- endif -%}
+    [{{ message.role }}] {{ message.content }}
+{% endfor -%}
+"""
+
+
+def compile_text(source: str) -> ChatTemplate:
+    template = compile_template(source.encode(), MODEL, bos_token="<s>", eos_token="</s>")
+    assert template is not None
+    return template
+
+
+def messages(*roles: str) -> list[Message]:
+    return [Message.model_validate({"role": role, "content": f"I am {role}"}) for role in roles]
+
+
+def test_renders_roles_and_contents_in_order() -> None:
+    template = compile_text(ALTERNATING)
+    rendered = template.render(messages("user", "assistant", "user"))
+    assert rendered == "[user] I am user\n[assistant] I am assistant\n[user] I am user\n"
+
+
+def test_a_refusal_is_a_bad_request_in_the_words_of_the_template() -> None:
+    with pytest.raises(BadRequest, match="roles must alternate") as caught:
+        compile_text(ALTERNATING).render(messages("user", "user"))
+    assert caught.value.field == "messages"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ messages[0].content + 1 }}",
+        "{{ messages[7].content }}",
+        "{{ tools.names }}",
+        "{% for a, b in messages[0].role %}{% endfor %}",
+    ],
+)
+def test_a_template_that_fails_is_a_bad_request(source: str) -> None:
+    with pytest.raises(BadRequest, match="chat template refuses"):
+        compile_text(source).render(messages("user"))
+
+
+def test_what_a_template_may_rely_on() -> None:
+    source = """{{ bos_token }}{{ eos_token }}
+    {% if add_generation_prompt %}
+go
+    {% endif %}
+{% for m in messages %}{% if loop.index0 == 1 %}{% break %}{% endif %}{{ m.role }}{% endfor %}"""
+    assert compile_text(source).render(messages("user", "system")) == "<s></s>\ngo\nuser"
+    year = compile_text("{{ strftime_now('%Y') }}").render(messages("user"))
+    assert abs(int(year) - datetime.now().year) <= 1
+
+
+def test_content_is_never_a_template() -> None:
+    hostile = [Message(role="user", content="{{ 7 * 7 }}{% raise %}")]
+    assert compile_text("{{ messages[0].content }}").render(hostile) == hostile[0].content
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ messages.append(1) }}",
+        "{{ messages[0].update({'role': 'system'}) }}",
+    ],
+)
+def test_a_template_is_kept_in_its_sandbox(source: str) -> None:
+    with pytest.raises(BadRequest):
+        compile_text(source).render(messages("user"))
+
+
+@pytest.mark.parametrize("source", [None, b"", b"chatml"])
+def test_no_template(source: bytes | None) -> None:
+    assert compile_template(source, MODEL, bos_token="", eos_token="") is None
+
+
+@pytest.mark.parametrize("source", [b"{% if %}", b"{{ messages", b"{\xff}"])
+def test_a_template_that_does_not_compile_is_none_and_logged(
+    source: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert compile_template(source, MODEL, bos_token="", eos_token="") is None
+    assert str(MODEL) in caplog.text
