@@ -33,7 +33,7 @@ def create_app(settings: Settings) -> FastAPI:
             app.state.gateway = gateway
             yield
 
-    app = FastAPI(title="Mini vLLM", version=_version(), lifespan=lifespan)
+    app = FastAPI(title="Mini vLLM", version=_version(), lifespan=lifespan, redirect_slashes=False)
     for routes in (generate, jobs, stream, metrics, status):
         app.include_router(routes.router)
     install_error_handlers(app)

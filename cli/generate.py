@@ -1,9 +1,11 @@
 """`mini-vllm generate`: submits to a running service and prints tokens as they come."""
 
+import io
 import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -18,8 +20,10 @@ _RETRY_PAUSE_S = 0.5
 _SILENCE_TIMEOUT_S = 60.0
 
 
+DEFAULT_URL = "http://127.0.0.1:8000"
 #: What shells say of a program that Ctrl-C ended.
 EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
 
 
 class RequestFailed(ServiceError):
@@ -30,13 +34,18 @@ class RequestFailed(ServiceError):
 
 def generate(url: str, body: dict[str, Any], *, shows_stats: bool) -> None:
     """Ctrl-C cancels the job. Raises ``ServiceError`` for a job that did not complete."""
-    with httpx.Client(base_url=url, timeout=httpx.Timeout(30, read=_SILENCE_TIMEOUT_S)) as client:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may not know every character
+    with _client(url) as client:
         job = _submit(client, body)
         try:
             end = _print_stream(client, job["links"]["stream"])
-        except KeyboardInterrupt:
-            client.delete(job["links"]["job"])
-            sys.exit(EXIT_INTERRUPTED)
+        except (KeyboardInterrupt, BrokenPipeError) as stop:
+            # Nobody reads on: the job need not go on either. If that cannot be said, it just does.
+            with suppress(httpx.HTTPError):
+                client.delete(job["links"]["job"])
+            is_interrupted = isinstance(stop, KeyboardInterrupt)
+            sys.exit(EXIT_INTERRUPTED if is_interrupted else EXIT_BROKEN_PIPE)
     if shows_stats:
         _print_stats(end)
     if end["status"] != "completed":
@@ -44,9 +53,18 @@ def generate(url: str, body: dict[str, Any], *, shows_stats: bool) -> None:
         raise RequestFailed(error.get("message") or f"the job was {end['status']}")
 
 
+def _client(url: str) -> httpx.Client:
+    try:
+        return httpx.Client(base_url=url, timeout=httpx.Timeout(30, read=_SILENCE_TIMEOUT_S))
+    except httpx.InvalidURL as error:
+        raise RequestFailed(f"--url {url}: {error}") from None
+
+
 def _submit(client: httpx.Client, body: dict[str, Any]) -> dict[str, Any]:
     try:
         response = client.post("/generate", json=body)
+    except UnicodeEncodeError:
+        raise RequestFailed("the prompt is not valid UTF-8 text") from None
     except httpx.ConnectError:
         raise RequestFailed(
             f"nothing answers at {client.base_url}; start it with: make up (or: mini-vllm up)"

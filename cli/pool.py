@@ -12,6 +12,7 @@ from cli.embedded import EmbeddedValkey
 from cli.layout import Layout
 from cli.leftovers import dead_incarnations
 from shared.connection import connect
+from shared.errors import SetupError
 from shared.recovery import Sweeper
 from shared.settings import Settings
 
@@ -58,7 +59,9 @@ class Pool:
         client = connect(self._settings.redis_url)
         try:
             for incarnation in dead_incarnations(client):
-                self._sweeper.bury(client, incarnation, only_if_lapsed=False)
+                self._sweeper.bury(client, incarnation, only_if_lapsed=False, counts=False)
+        except RedisError as error:
+            raise SetupError(f"Redis refuses us: {error}") from None
         finally:
             client.close()
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import socket
 import sys
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from redis.exceptions import RedisError
 
 from cli.embedded import START_TIMEOUT_S, EmbeddedValkey
+from cli.generate import DEFAULT_URL
 from cli.gguf_header import read_facts
 from cli.layout import Layout, plan_layout, worker_memory_bytes
 from cli.pool import Pool
@@ -51,6 +53,8 @@ def _supervise(settings: Settings, pool: Pool) -> None:
     try:
         supervisor.start(*first)
         _wait_for_redis(settings.redis_url, supervisor, START_TIMEOUT_S if first else 5.0)
+        if supervisor.is_stopping:
+            return
         for child in first:
             child.policy.ready()
         pool.bury_leftovers()
@@ -60,11 +64,7 @@ def _supervise(settings: Settings, pool: Pool) -> None:
             facts = {"pid": os.getpid(), "url": pool.url, "redis_url": settings.redis_url}
             run_file.write_text(json.dumps(facts))
             print(f"ready: {pool.url}", flush=True)
-            print(
-                f'try:   curl {pool.url}/generate -d \'{{"prompt": "Explain gravity simply"}}\'\n'
-                '       mini-vllm generate "Explain gravity simply"',
-                flush=True,
-            )
+            print(_what_to_try(pool.url), flush=True)
         supervisor.run_until(lambda: False)
         if supervisor.num_stop_requests == 1:
             print("draining: running jobs may finish; Ctrl-C again ends at once", file=sys.stderr)
@@ -73,6 +73,19 @@ def _supervise(settings: Settings, pool: Pool) -> None:
         supervisor.num_stop_requests = max(1, supervisor.num_stop_requests)
         groups = [pool.workers, [pool.gateway], first]
         supervisor.stop(groups, settings.drain_timeout_s + _DRAIN_MARGIN_S)
+
+
+def _what_to_try(url: str) -> str:
+    on_path = shutil.which("mini-vllm")
+    command = "mini-vllm" if on_path else os.path.relpath(sys.argv[0])
+    if url != DEFAULT_URL:
+        command += f" generate --url {url}"
+    else:
+        command += " generate"
+    return (
+        f'try:   curl {url}/generate -d \'{{"prompt": "Explain gravity simply"}}\'\n'
+        f'       {command} "Explain gravity simply"'
+    )
 
 
 def _wait_for_redis(url: str, supervisor: Supervisor, timeout_s: float) -> None:
@@ -123,8 +136,15 @@ def _plan(settings: Settings, workers: int | None, threads: int | None) -> Layou
 @contextmanager
 def _locked(data_dir: Path) -> Iterator[None]:
     """One `up` per data directory; the kernel drops the lock on any death."""
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (data_dir / "lock").open("a+") as lock:
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (data_dir / "lock").open("a+")
+    except OSError as error:
+        raise SetupError(
+            f"the data directory {data_dir} cannot be used: {error.strerror}; "
+            "choose another one with --data-dir"
+        ) from None
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -172,7 +172,9 @@ def measure(options: argparse.Namespace) -> dict[str, object]:
         try:
             assert up.stdout
             url = next(line.split()[1] for line in up.stdout if line.startswith("ready: "))
-            bare.measure(jobs[: options.clients])  # both sides warm up: caches, page tables, imports
+            bare.measure(
+                jobs[: options.clients]
+            )  # both sides warm up: caches, page tables, imports
             asyncio.run(measure_service(url, jobs[: options.clients], options.clients))
             rows = []
             for number in range(options.rounds):

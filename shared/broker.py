@@ -4,6 +4,7 @@ RQ's job carries the request as data in ``args[0]``; nothing in it is ever impor
 """
 
 import secrets
+import time
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -101,16 +102,11 @@ class Broker:
     def cancel(self, job_id: str) -> str:
         """``missing``, ``ended``, ``cancelled`` (it was queued) or ``cancelling`` (it is running)."""
         verdict: bytes = run_script(self._client, "cancel", job_id, self._result_ttl_s)
-        if verdict == b"cancelled":
-            self._forget(job_id)
         return verdict.decode()
 
     def expire(self) -> list[str]:
         """Ends the queued jobs whose deadline has passed; says which."""
-        ended = [i.decode() for i in run_script(self._client, "expire", self._result_ttl_s)]
-        for job_id in ended:
-            self._forget(job_id)
-        return ended
+        return [i.decode() for i in run_script(self._client, "expire", self._result_ttl_s)]
 
     def position(self, job_id: str, queue: str) -> int | None:
         """Jobs in front of a queued job, itself included; ``None`` if it is in no queue."""
@@ -128,17 +124,12 @@ class Broker:
             return dict(zip(self._queues, pipe.execute(), strict=True))
 
     def tidy_registries(self) -> None:
-        """RQ's registries of ended jobs drop what has expired only when they are asked to."""
+        """RQ's registries drop what has expired only when they are asked to; of the started jobs we
+        drop it ourselves, since RQ would push them into their queues again."""
         for queue in self._queues.values():
+            self._client.zremrangebyscore(queue.started_job_registry.key, 0, time.time())
             queue.finished_job_registry.cleanup()
             queue.failed_job_registry.cleanup()
 
     def _ahead(self, priority: Priority) -> list[str]:
         return [queue_name(self._model, p) for p in PRIORITIES[: PRIORITIES.index(priority) + 1]]
-
-    def _forget(self, job_id: str) -> None:
-        """Brings RQ in line with a job that we ended in its queue."""
-        with self._client.pipeline() as pipe:
-            pipe.hset(f"rq:job:{job_id}", "status", "canceled")
-            pipe.expire(f"rq:job:{job_id}", self._result_ttl_s)
-            pipe.execute()

@@ -7,9 +7,12 @@ import redis
 import redis.asyncio
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
+from redis.connection import parse_url
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
+
+from shared.errors import SetupError
 
 #: Seconds until a command counts as failed. A reader that blocks must use a longer one.
 COMMAND_TIMEOUT_S = 10.0
@@ -20,7 +23,7 @@ __all__ = ["RedisConnectionError", "RedisError", "ResponseError", "connect", "co
 def connect(url: str, *, timeout_s: float | None = COMMAND_TIMEOUT_S) -> "redis.Redis":
     """A client that answers in bytes (RQ breaks silently on decoded replies)."""
     client: redis.Redis = redis.Redis.from_url(
-        url,
+        _checked(url),
         socket_timeout=timeout_s,
         socket_connect_timeout=COMMAND_TIMEOUT_S if timeout_s is None else timeout_s,
         retry=Retry(NoBackoff(), 0),
@@ -33,7 +36,7 @@ def connect_async(
     url: str, *, timeout_s: float | None = COMMAND_TIMEOUT_S, **options: Any
 ) -> "redis.asyncio.Redis":
     client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(
-        url,
+        _checked(url),
         socket_timeout=timeout_s,
         socket_connect_timeout=COMMAND_TIMEOUT_S if timeout_s is None else timeout_s,
         retry=AsyncRetry(NoBackoff(), 0),
@@ -41,3 +44,11 @@ def connect_async(
         **options,
     )
     return client
+
+
+def _checked(url: str) -> str:
+    try:
+        parse_url(url)  # type: ignore[no-untyped-call]
+    except ValueError as error:
+        raise SetupError(f"bad Redis URL {url!r}: {error}") from None
+    return url

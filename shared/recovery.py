@@ -36,9 +36,11 @@ class Sweeper:
             raise
         return {name: jobs for name, jobs in buried.items() if jobs is not None}
 
-    def bury(self, client: Redis, incarnation: str, *, only_if_lapsed: bool) -> list[str] | None:
-        """The jobs that moved, or ``None`` if there was nothing to bury."""
-        reply = run_script(
-            client, "bury", incarnation, int(only_if_lapsed), self._max_deaths, self._result_ttl_s
-        )
+    def bury(
+        self, client: Redis, incarnation: str, *, only_if_lapsed: bool, counts: bool = True
+    ) -> list[str] | None:
+        """The jobs that moved, or ``None`` if there was nothing to bury. ``counts``: whether the
+        death counts against the jobs that the worker held."""
+        limits = (self._max_deaths, self._result_ttl_s, int(counts))
+        reply = run_script(client, "bury", incarnation, int(only_if_lapsed), *limits)
         return None if reply is None else [job_id.decode() for job_id in reply]

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from uuid import uuid4
 
 from redis.exceptions import RedisError
@@ -89,7 +90,7 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
         interval_s=settings.heartbeat_s,
         ttl_s=settings.heartbeat_ttl_s,
     )
-    if not _register(heart, drain):
+    if not _when_redis_answers(heart.register, drain):
         return 0
     lease = _wait_for_cores(settings, usable.candidates, threads, drain, options.ready_fd)
     if lease:
@@ -160,10 +161,12 @@ def _serve(
         on_stop=engine.cancel,
         on_shutdown=drain.request,
     )
-    intake.open()
+    if not _when_redis_answers(intake.open, drain):
+        return
     heart.also = intake.beat
     reporter.update(state=WorkerState.READY)
-    heart.beat()
+    if not _when_redis_answers(heart.beat, drain):
+        return
     log.info(
         "ready: %s on cores %s, %d threads, %d slots of %d tokens, KV cache %.0f MB, %s",
         backend.facts.description,
@@ -180,12 +183,12 @@ def _serve(
     backend.close()
 
 
-def _register(heart: Heart, drain: Drain) -> bool:
-    """Waits for Redis; ``False`` if told to stop before it answered."""
+def _when_redis_answers(action: Callable[[], None], drain: Drain) -> bool:
+    """Does it as soon as Redis lets it; ``False`` if told to stop before that."""
     is_told = False
     while not drain.is_requested:
         try:
-            heart.register()
+            action()
             return True
         except RedisError as error:
             if not is_passing(error):
@@ -223,6 +226,7 @@ def _sign_off(settings: Settings, incarnation: str) -> None:
             0,
             settings.max_deaths,
             settings.result_ttl_s,
+            0,
         )
     except RedisError as error:
         log.warning("could not sign off: %s", error)

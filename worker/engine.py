@@ -6,8 +6,8 @@ It knows neither Redis nor RQ. Jobs enter and leave between steps.
 from collections.abc import Callable
 from time import monotonic
 
-from shared.errors import PromptTooLong
-from shared.protocol import Event, JobArgs, Message, StartEvent
+from shared.errors import BadRequest, InternalError, PromptTooLong, ServiceError
+from shared.protocol import Event, FinishReason, JobArgs, Message, StartEvent
 from worker.backends.base import Backend, Row
 from worker.detokenizer import Detokenizer
 from worker.scheduler import Close, Outcome, Scheduler
@@ -57,14 +57,9 @@ class Engine:
     ) -> Events:
         """Renders, tokenizes and takes a slot; ``known`` tokens were sent by earlier attempts.
         Raises ``ServiceError`` for a prompt that cannot be run."""
-        prompt = self._tokenize(args)
+        prompt = self._prepare(args)
         limit = self._backend.facts.context_tokens
-        if len(prompt) >= limit:
-            raise PromptTooLong(
-                f"The prompt has {len(prompt)} tokens; the context of the model holds {limit}, "
-                "the answer included.",
-                field="prompt" if args.request.prompt is not None else "messages",
-            )
+        self._check_length(args, str(len(prompt)), len(prompt))
         sequence = Sequence(
             job_id=job_id,
             attempt=attempt,
@@ -79,9 +74,13 @@ class Engine:
         )
         known = known or []
         sequence.resume(known, [self._backend.piece(token) for token in known])
+        start: Events = [(sequence, StartEvent(prompt_tokens=len(prompt)))]
+        if sequence.num_tokens >= limit:  # it began on a worker with a longer context
+            events = sequence.finish(FinishReason.LENGTH, self._clock())
+            return start + [(sequence, event) for event in events]
         self.scheduler.add(sequence)
         self._backend.open_slot(sequence.slot, args.request, args.seed, [*prompt, *known])
-        return [(sequence, StartEvent(prompt_tokens=len(prompt)))]
+        return start
 
     def step(self) -> Events:
         """One token for every running sequence, then prompt chunks; what came of it."""
@@ -120,15 +119,40 @@ class Engine:
             else:
                 self._backend.move_slot(change.source, change.target)
 
-    def _tokenize(self, args: JobArgs) -> list[int]:
+    def _prepare(self, args: JobArgs) -> list[int]:
+        """The tokens of the prompt. What fails here fails this job alone."""
+        try:
+            text, is_raw = self._render(args)
+            # Before it is tokenized: that takes seconds for a text that cannot fit anyway.
+            at_least = self._backend.count_at_least(text, raw=is_raw)
+            self._check_length(args, f"at least {at_least}", at_least)
+            prompt = self._backend.tokenize(text, raw=is_raw)
+        except ServiceError:
+            raise
+        except Exception as error:
+            raise InternalError(f"The prompt could not be prepared: {error}") from error
+        if not prompt:
+            raise BadRequest("prompt: has no tokens for this model", field="prompt")
+        return prompt
+
+    def _check_length(self, args: JobArgs, words: str, num_tokens: int) -> None:
+        limit = self._backend.facts.context_tokens
+        if num_tokens >= limit:
+            raise PromptTooLong(
+                f"The prompt has {words} tokens; the context of the model holds {limit}, "
+                "the answer included.",
+                field="prompt" if args.request.prompt is not None else "messages",
+            )
+
+    def _render(self, args: JobArgs) -> tuple[str, bool]:
+        """The text, and whether it is continued as it is."""
         request = args.request
         if request.messages is not None:
-            return self._backend.tokenize(self._backend.render_chat(request.messages), raw=False)
+            return self._backend.render_chat(request.messages), False
         assert request.prompt is not None, "a request has a prompt or messages"
         if request.raw or not self._backend.facts.has_chat_template:
-            return self._backend.tokenize(request.prompt, raw=True)
-        turn = Message(role="user", content=request.prompt)
-        return self._backend.tokenize(self._backend.render_chat([turn]), raw=False)
+            return request.prompt, True
+        return self._backend.render_chat([Message(role="user", content=request.prompt)]), False
 
     def _drawn(self, token: int) -> Drawn:
         return Drawn(token, self._backend.piece(token), self._backend.is_end(token))

@@ -94,3 +94,5 @@ class Heart:
                     self.also()
             except RedisError as error:
                 log.debug("heartbeat: %s", error)
+            except Exception:  # a thread that ended here would have a healthy worker buried
+                log.exception("heartbeat")

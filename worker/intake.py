@@ -27,6 +27,7 @@ from shared.broker import GenerateJob, queue_for
 from shared.errors import BadRequest, InternalError
 from shared.keys import PRIORITIES, queue_name
 from shared.protocol import JobArgs, JobStatus
+from worker.link import is_passing
 
 log = logging.getLogger(__name__)
 
@@ -135,8 +136,12 @@ class Intake(BaseWorker):
                 if not self._held:
                     self.set_state(WorkerStatus.IDLE)
             except RedisError as error:
-                log.warning("job %s: RQ is told later: %s", held.job.id, error)
-                return
+                if is_passing(error):
+                    log.warning("job %s: RQ is told later: %s", held.job.id, error)
+                    return
+                log.exception("job %s: RQ's books of it are broken", held.job.id)
+            except Exception:
+                log.exception("job %s: RQ's books of it are broken", held.job.id)
             self._unsettled.popleft()
 
     def beat(self) -> None:

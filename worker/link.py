@@ -92,7 +92,9 @@ class Link:
 
         def go(is_repetition: bool) -> list[Any]:
             if is_repetition and want:
-                run_script(self._client, "reclaim", self._incarnation, *held)
+                # What ends in this very step is still ours.
+                known = {*held, *(entry.job_id for entry in entries)}
+                run_script(self._client, "reclaim", self._incarnation, *known)
             return run_scripts(self._client, calls)
 
         replies = self._until_answered(go)

@@ -6,7 +6,7 @@ front of their queues, from where another worker continues them.
 
 import logging
 from collections import deque
-from time import monotonic
+from time import monotonic, sleep
 
 from redis.exceptions import RedisError
 
@@ -30,6 +30,7 @@ from worker.sequence import JobTimes
 log = logging.getLogger(__name__)
 
 _BELL_WAIT_S = 1.0
+_RETRY_PAUSE_S = 0.2
 
 
 class Drain:
@@ -118,6 +119,8 @@ class Service:
                 self._intake.release(job_id)
 
     def _admit_arrivals(self) -> None:
+        """One a round beside running sequences, which a long prompt's tokenizing would hold up."""
+        had_active = self._engine.num_active > 0
         while self._arrivals:
             popped = self._arrivals[0]
             try:
@@ -126,10 +129,14 @@ class Service:
                 if not is_passing(error):
                     raise
                 log.warning("job %s: admitted later: %s", popped.job_id, error)
+                if not had_active:
+                    sleep(_RETRY_PAUSE_S)
                 return
             except ServiceError as error:
                 self._refuse(popped, error)
             self._arrivals.popleft()
+            if had_active:
+                return
 
     def _admit(self, popped: Popped) -> None:
         args = self._intake.take(popped.job_id)

@@ -20,8 +20,12 @@ for i = 3, #ARGV, 8 do
         redis.call('XADD', stream_key(id), '*', 'k', 'start', 'd', payload)
         redis.call('HINCRBY', totals, 'prompt_tokens', count)
       end
-    elseif kind == 'token' and index >= tonumber(f[4]) then
-      if index > tonumber(f[4]) then return redis.error_reply('GAP in the tokens of ' .. id) end
+    elseif index > tonumber(f[4]) and kind == 'token' then
+      -- Redis lost what it had taken: another attempt goes on where the stream really ends.
+      redis.call('SREM', taken_key(me), id)
+      requeue(id, now)
+      verdicts[#verdicts + 1] = {id, 'fenced'}
+    elseif kind == 'token' and index == tonumber(f[4]) then
       redis.call('XADD', stream_key(id), '*', 'k', 'token', 'd', payload)
       redis.call('HSET', key, 'count', index + count)
       redis.call('HSETNX', key, 'first_token_ms', now)
@@ -30,7 +34,7 @@ for i = 3, #ARGV, 8 do
       end_job(id, totals, ARGV[i + 6], payload, tonumber(ARGV[i + 7]), ttl_s, now)
       redis.call('SREM', taken_key(me), id)
     end
-    if f[5] and kind ~= 'end' then verdicts[#verdicts + 1] = {id, 'cancelled'} end
+    if f[5] and kind ~= 'end' and redis.call('HGET', key, 'worker') == me then verdicts[#verdicts + 1] = {id, 'cancelled'} end
   end
 end
 return verdicts

@@ -42,6 +42,16 @@ local function least_loaded(model, now, except)
   return best, best_load
 end
 
+-- RQ's record of an ended job; its worker, where it has one, closes RQ's books beside.
+local RQ_STATUS = {completed = 'finished', failed = 'failed', cancelled = 'canceled'}
+local function expire_rq_job(id, status, ttl_s)
+  local key = 'rq:job:' .. id
+  if redis.call('TYPE', key).ok == 'hash' then
+    redis.call('HSET', key, 'status', RQ_STATUS[status])
+    redis.call('EXPIRE', key, ttl_s)
+  end
+end
+
 -- The one place where a job ends. `totals` is the hash that counts it.
 local function end_job(id, totals, status, payload, busy_ms, ttl_s, now)
   local key = job_key(id)
@@ -50,10 +60,12 @@ local function end_job(id, totals, status, payload, busy_ms, ttl_s, now)
   redis.call('HSET', key, 'status', status, 'end', payload, 'ended_ms', now)
   redis.call('EXPIRE', key, ttl_s)
   redis.call('EXPIRE', stream_key(id), ttl_s)
+  expire_rq_job(id, status, ttl_s)
   redis.call('ZREM', DEADLINES, id)
   redis.call('HINCRBY', totals, 'jobs_' .. status, 1)
   redis.call('HINCRBY', totals, 'e2e_ms', math.max(0, now - created))
-  redis.call('HINCRBY', totals, 'busy_ms', busy_ms)
+  local before = tonumber(redis.call('HGET', key, 'busy_ms')) or 0
+  redis.call('HINCRBY', totals, 'busy_ms', busy_ms + before)
   redis.call('HINCRBY', totals, 'ended_tokens', tonumber(redis.call('HGET', key, 'count')) or 0)
 end
 
@@ -82,8 +94,12 @@ end
 local function requeue(id, now)
   local key = job_key(id)
   local queue = redis.call('HGET', key, 'queue')
+  local began = tonumber(redis.call('HGET', key, 'attempt_ms')) or now
+  redis.call('HINCRBY', key, 'busy_ms', math.max(0, now - began))
   redis.call('HSET', key, 'worker', '', 'status', 'queued')
-  redis.call('HSET', 'rq:job:' .. id, 'status', 'queued')
+  if redis.call('TYPE', 'rq:job:' .. id).ok == 'hash' then
+    redis.call('HSET', 'rq:job:' .. id, 'status', 'queued')
+  end
   redis.call('LREM', 'rq:queue:' .. queue, 0, id)
   redis.call('LPUSH', 'rq:queue:' .. queue, id)
   local best = least_loaded(redis.call('HGET', key, 'model'), now, nil)

@@ -7,7 +7,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', DEADLINES, 0, now, 'LIMIT', 0, 1
     redis.call('ZREM', DEADLINES, id)
   elseif f[1] == '' then
     end_without_worker(id, 'failed', 'timeout', 'timeout',
-      'The deadline passed before a worker took the job.', tonumber(ARGV[1]), now)
+      'The deadline passed while the job was queued; the text so far is kept.', tonumber(ARGV[1]), now)
     ended[#ended + 1] = id
   end
 end

@@ -33,10 +33,13 @@ while #queues > 0 and #jobs < want do
       if owner ~= '' then redis.call('SREM', taken_key(owner), id) end
       local attempt = tonumber(f[3]) + 1
       local started = f[5] or now
-      redis.call('HSET', key, 'attempt', attempt, 'worker', me, 'status', 'running', 'started_ms', started)
+      redis.call('HSET', key, 'attempt', attempt, 'worker', me, 'status', 'running', 'started_ms', started,
+        'attempt_ms', now)
       redis.call('SADD', taken_key(me), id)
       load = load + 1
       jobs[#jobs + 1] = {id, attempt, f[4], started, now, f[6], f[7] or '', f[8] or '', f[9]}
+    elseif f[1] then
+      expire_rq_job(id, redis.call('HGET', key, 'status'), math.max(1, redis.call('TTL', key)))
     end
   end
 end

@@ -270,3 +270,15 @@ def test_a_wrong_position_is_an_error_and_spoils_nothing(backend: LlamaBackend) 
         backend.prefill(1, prompt[:2], 50)
     backend.close_slot(1)
     assert generate(backend, Sampling(temperature=0), slot=1) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["word " * 300, "<|im_end|>" * 300, "<|im_end|>é'" * 100, "", " " * 500]
+)
+@pytest.mark.parametrize("raw", [True, False])
+def test_the_lower_bound_of_the_tokens_is_one(backend: LlamaBackend, text: str, raw: bool) -> None:
+    assert backend.count_at_least(text, raw=raw) <= len(backend.tokenize(text, raw=raw))
+
+
+def test_special_tokens_count_without_tokenizing(backend: LlamaBackend) -> None:
+    assert backend.count_at_least("<|im_end|>a" * 90_000, raw=False) >= 90_000

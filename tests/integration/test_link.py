@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from redis import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from shared.broker import Broker
 from shared.connection import connect
@@ -307,3 +308,54 @@ def test_names_in_the_scripts_are_those_of_the_keys_module(redis: Redis, broker:
             assert redis.exists(key), key
     submit(broker)
     assert redis.exists(keys.bell_key("w"))
+
+
+def test_an_end_whose_answer_was_lost_is_not_taken_back(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker)
+    link = make_link(redis, "w")
+    pop(link)
+    real, failures = link._client, [RedisConnectionError("gone")]
+
+    class Flaky:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def pipeline(self, **options: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return real.pipeline(**options)
+
+    link._client, link._may_wait = Flaky(), lambda: True  # type: ignore[assignment]
+    stops, _ = link.exchange([Entry(job_id, 1, token(0)), Entry(job_id, 1, end())], [], 1)
+    assert (stops, failures) == ({}, [])
+    assert record(redis, job_id).status is JobStatus.COMPLETED
+
+
+def test_tokens_that_redis_has_lost_are_made_again_by_another_attempt(
+    redis: Redis, broker: Broker
+) -> None:
+    job_id, other = submit(broker), submit(broker)
+    link = make_link(redis, "w")
+    pop(link, want=2)
+    entries = [Entry(job_id, 1, token(3)), Entry(job_id, 1, end()), Entry(other, 1, token(0))]
+    assert link.exchange(entries, [job_id, other], 0)[0] == {job_id: "fenced"}
+    assert transcript(redis, other).num_tokens == 1
+    assert [(p.job_id, p.count) for p in pop(link, [other])] == [(job_id, 0)]
+    assert redis.hget(job_key(job_id), "deaths") == b"0"
+
+
+def test_a_death_that_the_operator_caused_does_not_count(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker)
+    pop(make_link(redis, "w"))
+    sweeper = Sweeper(heartbeat_ttl_s=4, max_deaths=1, result_ttl_s=TTL_S)
+    assert sweeper.bury(redis, "w", only_if_lapsed=False, counts=False) == [job_id]
+    assert record(redis, job_id).status is JobStatus.QUEUED
+
+
+def test_rqs_record_of_a_job_expires_however_it_ended(redis: Redis, broker: Broker) -> None:
+    cancelled, lost = submit(broker), submit(broker)
+    broker.cancel(cancelled)
+    pop(make_link(redis, "w"))
+    bury(redis, "w", max_deaths=1)
+    for job_id in (cancelled, lost):
+        assert 0 < redis.ttl(f"rq:job:{job_id}") <= TTL_S

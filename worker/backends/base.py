@@ -41,6 +41,10 @@ class Backend(Protocol):
         it; a rendered chat (not ``raw``) has its special tokens parsed, and BOS only once."""
         ...
 
+    def count_at_least(self, text: str, *, raw: bool) -> int:
+        """A lower bound of the number of tokens, at once: tokenizing a megabyte takes seconds."""
+        ...
+
     def render_chat(self, messages: Sequence[Message]) -> str:
         """The prompt for an assistant's turn. Raises ``NoChatTemplate`` or ``BadRequest``."""
         ...

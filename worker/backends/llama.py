@@ -7,6 +7,7 @@ keeps to them. It knows nothing of jobs, of plans, or of text that is held back.
 import ctypes
 import logging
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn
@@ -23,6 +24,7 @@ from worker.backends.sampler import Sampler, derive_seed
 logger = logging.getLogger(__name__)
 
 MAX_CHUNK_TOKENS = 56
+MAX_COUNTED_CONTROLS = 256
 CELLS_PER_BLOCK = 256  #: llama.cpp rounds the cells of a sequence up to this
 FLOAT_FTYPES = frozenset({0, 1, 32})  #: llama.h: F32, F16, BF16
 FTYPE_GUESSED = 1024  #: llama.h: a flag
@@ -81,6 +83,10 @@ class LlamaBackend:
             self._unusable("it has no vocabulary")
         is_end = llama.llama_vocab_is_eog
         self._ends = frozenset(t for t in range(self._num_vocab) if is_end(self._vocab, t))
+        texts = [self._piece_bytes(t, True).decode(errors="replace") for t in self._controls()]
+        # Those that are a part of another one would be counted twice.
+        self._specials = [t for t in texts if t and sum(t in other for other in texts) == 1]
+        self._max_piece_bytes = max(len(self._piece_bytes(t, True)) for t in range(self._num_vocab))
         self._template = compile_template(
             llama.llama_model_chat_template(self._model, None),
             self._path,
@@ -152,12 +158,23 @@ class LlamaBackend:
         heads = llama.llama_model_n_layer(model) * llama.llama_model_n_head_kv(model)
         return int(heads * (key_dims + value_dims) * 2)
 
+    def _controls(self) -> list[int]:
+        """The first control tokens; some models have thousands that they do not use."""
+        is_control = llama.llama_vocab_is_control
+        found = (t for t in range(self._num_vocab) if is_control(self._vocab, t))
+        return list(islice(found, MAX_COUNTED_CONTROLS))
+
     def _metadata(self, key: str) -> str:
         value = ctypes.create_string_buffer(256)
         llama.llama_model_meta_val_str(self._model, key.encode(), value, len(value))
         return value.value.decode(errors="replace")
 
     # --- text
+
+    def count_at_least(self, text: str, *, raw: bool) -> int:
+        # llama.cpp's search for special tokens takes the square of how many there are.
+        num_special = 0 if raw else sum(text.count(special) for special in self._specials)
+        return max(num_special, -(-len(text.encode()) // self._max_piece_bytes))
 
     def tokenize(self, text: str, *, raw: bool) -> list[int]:
         encoded = text.encode()

@@ -148,3 +148,19 @@ def test_a_bare_prompt_is_continued_where_the_model_has_no_template() -> None:
     engine, _ = make_engine(ScriptedBackend(answers={"hi": "!"}, has_chat_template=False))
     events = run(engine, engine.admit("a", 1, make_args("hi", raw=False), make_times()))
     assert text_of(events, "a") == "!"
+
+
+def test_a_prompt_that_cannot_fit_is_refused_before_it_is_tokenized() -> None:
+    backend = ScriptedBackend(context_tokens=32)
+    engine, _ = make_engine(backend)
+    with pytest.raises(PromptTooLong, match="at least 250 tokens"):
+        engine.admit("a", 1, make_args("x" * 1000), make_times())
+
+
+def test_a_resumed_job_that_no_longer_fits_ends_with_length() -> None:
+    engine, _ = make_engine(ScriptedBackend(context_tokens=32))
+    events = engine.admit("a", 2, make_args("x" * 20), make_times(), known=list(b"y" * 20))
+    assert engine.num_active == 0
+    end = end_of(events, "a")
+    assert (end.status, end.finish_reason) == (JobStatus.COMPLETED, FinishReason.LENGTH)
+    assert end.usage.completion_tokens == 20
