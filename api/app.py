@@ -6,12 +6,13 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from uuid import uuid4
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from api.deps import Gateway
 from api.errors import install_error_handlers
 from api.hub import BLOCK_MS, Hub
 from api.limits import BodyLimit, BodyLimits
+from api.query import refuse_unknown_parameters
 from api.request_id import RequestId
 from api.routes import generate, jobs, metrics, status, stream
 from api.upkeep import Upkeep
@@ -35,7 +36,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     app = FastAPI(title="Mini vLLM", version=_version(), lifespan=lifespan, redirect_slashes=False)
     for routes in (generate, jobs, stream, metrics, status):
-        app.include_router(routes.router)
+        app.include_router(routes.router, dependencies=[Depends(refuse_unknown_parameters)])
     install_error_handlers(app)
     limits = BodyLimits({("POST", "/generate"): settings.max_body_bytes})
     app.add_middleware(BodyLimit, limits=limits)

@@ -295,3 +295,26 @@ def test_without_redis_it_lives_and_says_so_and_recovers(valkey: Valkey) -> None
             assert job.json()["status"] == "queued"
     finally:
         gateway.stop()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("GET", "/jobs?limits=5", "limits"),
+        ("GET", f"/jobs/{UNKNOWN}?wait=1", "wait"),
+        ("GET", f"/jobs/{UNKNOWN}/stream?form=3", "form"),
+        ("DELETE", f"/jobs/{UNKNOWN}?wait_s=1", "wait_s"),
+        ("GET", "/metrics?x=1", "x"),
+    ],
+)
+def test_an_unknown_query_parameter_is_refused_by_name(
+    http: httpx.Client, method: str, path: str, name: str
+) -> None:
+    response = http.request(method, path)
+    assert response.status_code == 422
+    assert f"`{name}`" in response.json()["error"]["message"]
+
+
+def test_a_path_with_a_slash_too_many_has_the_shape_of_an_error(http: httpx.Client) -> None:
+    response = http.get("/jobs/")
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")
