@@ -155,13 +155,18 @@ class Hub:
         if self._is_woken:
             return
         self._is_woken = True
-        with suppress(RedisError):
-            async with self._waker.pipeline(transaction=False) as pipe:
-                pipe.xadd(self._wake_key, {"w": ""}, maxlen=1, approximate=False)
-                pipe.expire(self._wake_key, _WAKE_TTL_S)
-                await pipe.execute()
-            return
-        self._is_woken = False
+        has_rung = False
+        try:
+            with suppress(RedisError):
+                async with self._waker.pipeline(transaction=False) as pipe:
+                    pipe.xadd(self._wake_key, {"w": ""}, maxlen=1, approximate=False)
+                    pipe.expire(self._wake_key, _WAKE_TTL_S)
+                    await pipe.execute()
+                has_rung = True
+        finally:
+            # Also if this client left in the middle: the next one must not rely on its ring.
+            if not has_rung:
+                self._is_woken = False
 
     async def _read(self) -> None:
         self._is_woken = False

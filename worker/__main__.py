@@ -121,6 +121,9 @@ def _serve(
         threads=facts.threads,
         context_tokens=settings.context_tokens,
     )
+    if drain.is_requested:
+        backend.close()
+        return
     invariant = backend.check_batch_invariance(_SELF_CHECK_S)
     engine = Engine(
         backend,
