@@ -177,6 +177,16 @@ def test_a_prompt_longer_than_the_context_fails_with_both_counts(client: httpx.C
     assert any(part.isdigit() and int(part) > 1500 for part in job["error"]["message"].split())
 
 
+def test_a_prompt_that_is_costly_to_tokenize_is_refused_before(client: httpx.Client) -> None:
+    before = {w["pid"] for w in client.get("/workers").json()["workers"]}
+    other = submit(client, prompt="Tell me a story", max_tokens=40, ignore_eos=True)
+    job = run(client, prompt="<|im_end|>a" * 90_000)
+    assert job["error"]["code"] == "context_length_exceeded"
+    assert "at least 90000 tokens" in job["error"]["message"]
+    assert result(client, other)["usage"]["completion_tokens"] == 40
+    assert {w["pid"] for w in client.get("/workers").json()["workers"]} == before
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

@@ -1,0 +1,63 @@
+"""What the command line says when something is wrong: words, an exit code, never a traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def run(*arguments: str | bytes, stdin: bytes = b"") -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", *arguments],
+        input=stdin,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"MINI_VLLM_URL": "http://127.0.0.1:1"},
+    )
+    output = (done.stdout + done.stderr).decode(errors="replace")
+    assert "Traceback" not in output
+    return done.returncode, output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["up", "--port", "abc"], 2, "--port"),
+        (["up", "--port", "70000"], 1, "MINI_VLLM_PORT=70000"),
+        (["up", "--model", "nope"], 1, "no model 'nope'"),
+        (["up", "--threads", "4096"], 1, "--threads 4096"),
+        (["up", "--redis-url", "foo://x", "--port", "0"], 1, "foo://x"),
+        (["up", "--redis-url", "redis://127.0.0.1:1", "--port", "0"], 1, "does not answer"),
+        (["model", "pull", "nope"], 1, "known"),
+        (["model", "info", "nope"], 1, "nope"),
+        (["generate", "x"], 1, "make up"),
+        (["generate", "--url", "http://[::1", "x"], 1, "--url"),
+        (["generate", b"\xff"], 1, "UTF-8"),
+        (["frobnicate"], 2, "frobnicate"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words(
+    tmp_path: Path, arguments: list[str | bytes], code: int, words: str
+) -> None:
+    if arguments[0] == "up":
+        arguments = [*arguments, "--data-dir", str(tmp_path / "data")]
+    found, output = run(*arguments)
+    assert found == code
+    assert words in output
+
+
+def test_a_data_directory_that_cannot_be_one_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    code, output = run("up", "--data-dir", str(file))
+    assert code == 1
+    assert str(file) in output
+
+
+def test_doctor_finds_a_redis_that_is_away() -> None:
+    code, output = run("doctor", "--redis-url", "redis://127.0.0.1:1")
+    assert code == 1
+    assert "does not answer" in output
