@@ -8,6 +8,7 @@ prefills prompt chunks, oldest sequence first, up to a token budget.
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 
+from shared.errors import GenerationTimedOut
 from shared.protocol import EndEvent, Event, FinishReason, JobError
 from worker.sequence import Drawn, Sequence
 
@@ -123,7 +124,8 @@ class Scheduler:
             if sequence.is_cancelled:
                 self._end(sequence, sequence.finish(FinishReason.CANCELLED, now_s), outcome)
             elif sequence.deadline_s is not None and now_s >= sequence.deadline_s:
-                error = JobError(code="timeout", message="The deadline passed; the text is kept.")
+                late = GenerationTimedOut()
+                error = JobError(code=late.code, message=late.message)
                 self._end(sequence, sequence.finish(FinishReason.TIMEOUT, now_s, error), outcome)
         return outcome
 

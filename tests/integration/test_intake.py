@@ -19,11 +19,8 @@ MODEL = "test-model"
 
 
 @pytest.fixture
-def redis(valkey_url: str) -> Iterator[Redis]:
-    client = connect(valkey_url)
-    client.flushall()
-    yield client
-    client.close()
+def redis(flushed: Redis) -> Redis:
+    return flushed
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The scripts, the broker and the worker's line to a real Valkey."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from shared.broker import Broker
-from shared.connection import connect
 from shared.keys import SERVICE_TOTALS, WORKERS, job_key, stream_key, worker_totals_key
 from shared.metrics import Totals
 from shared.protocol import (
@@ -35,11 +33,8 @@ TTL_S = 3600
 
 
 @pytest.fixture
-def redis(valkey_url: str) -> Iterator[Redis]:
-    client = connect(valkey_url)
-    client.flushall()
-    yield client
-    client.close()
+def redis(flushed: Redis) -> Redis:
+    return flushed
 
 
 @pytest.fixture
