@@ -1,7 +1,9 @@
-"""One reader per gateway for every stream that a client follows: one connection, one XREAD.
+"""One reader per gateway for every stream that a client follows, over one connection.
 
-Streams are read from explicit ids, so nothing is lost while Redis is away; followers only wait. A
-job's events are kept once, rendered, for as long as somebody follows it.
+It blocks on two keys: the news, which name the jobs that have new events, and its own bell, for who
+joins. Then it reads those jobs' streams, from explicit ids: nothing is lost while Redis is away, and
+a thousand followers of jobs that wait cost nothing. A job's events are kept once, rendered, for as
+long as somebody follows it.
 """
 
 import asyncio
@@ -14,7 +16,7 @@ from redis.asyncio import Redis
 
 from api.sse import Frame, render
 from shared.connection import RedisError
-from shared.keys import job_key, stream_key, wake_key
+from shared.keys import NEWS, job_key, stream_key, wake_key
 from shared.protocol import EndEvent, StartEvent, TokenEvent
 from shared.stream import parse_entry
 
@@ -23,6 +25,9 @@ log = logging.getLogger(__name__)
 BLOCK_MS = 5_000
 #: Entries of one stream in one reply.
 _MAX_ENTRIES = 2_000
+#: Streams in one reading.
+_MAX_STREAMS = 200
+READ_ALL_EVERY_S = 5.0
 _WAKE_TTL_S = 60
 _MIN_PAUSE_S, _MAX_PAUSE_S = 0.05, 1.0
 
@@ -102,6 +107,9 @@ class Hub:
         self._wake_key = wake_key(gateway_id)
         self._wake_cursor: bytes | str = "0-0"
         self._is_woken = False
+        self._news_cursor: bytes | str | None = None
+        self._read_all_s = 0.0
+        self._stale: set[str] = set()  #: ids of jobs whose streams may hold more than was read
         self._jobs: dict[str, FollowedJob] = {}
         self._is_closed = False
 
@@ -113,6 +121,7 @@ class Hub:
         if job is None or is_new:
             job = self._jobs[job_id] = FollowedJob(job_id)
             job.is_over = self._is_closed
+            self._stale.add(job_id)
         job.num_followers += 1
         try:
             if is_new:
@@ -139,6 +148,9 @@ class Hub:
             try:
                 if is_down:
                     await self._close_missing()
+                    # The news of the outage may be lost, and a new Redis counts anew.
+                    self._news_cursor = None
+                    self._stale.update(self._jobs)
                     log.info("Redis answers again")
                     pause_s, is_down = _MIN_PAUSE_S, False
                 await self._read()
@@ -169,19 +181,55 @@ class Hub:
                 self._is_woken = False
 
     async def _read(self) -> None:
+        """Waits for news, unless there is something to read already; then reads it."""
         self._is_woken = False
-        jobs = {stream_key(j.job_id).encode(): j for j in self._jobs.values() if not j.is_over}
-        cursors: dict[Any, Any] = {key: job.cursor for key, job in jobs.items()}
-        cursors[self._wake_key] = self._wake_cursor
-        reply: Any = await self._client.xread(cursors, count=_MAX_ENTRIES, block=BLOCK_MS)
-        for key, entries in reply:
-            job = jobs.get(key)
-            if job is None:
+        if self._news_cursor is None:
+            self._news_cursor = await self._latest_news()
+        # A hub that lags behind could miss news that were cut off: now and then all are read.
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._read_all_s >= READ_ALL_EVERY_S:
+            self._stale.update(self._jobs)
+            self._read_all_s = now_s
+        cursors: dict[Any, Any] = {NEWS: self._news_cursor, self._wake_key: self._wake_cursor}
+        wait_ms = None if self._stale else BLOCK_MS
+        reply: Any = await self._client.xread(cursors, count=_MAX_ENTRIES, block=wait_ms)
+        for key, entries in reply or ():
+            if key == self._wake_key.encode():
                 self._wake_cursor = entries[-1][0]
                 continue
+            self._news_cursor = entries[-1][0]
+            for _, fields in entries:
+                told = (job_id.decode() for job_id in fields[b"j"].split())
+                self._stale.update(job_id for job_id in told if job_id in self._jobs)
+        while self._stale:
+            await self._read_streams([self._stale.pop() for _ in range(self._num_next)])
+
+    @property
+    def _num_next(self) -> int:
+        return min(len(self._stale), _MAX_STREAMS)
+
+    async def _latest_news(self) -> bytes | str:
+        reply: Any = await self._client.xrevrange(NEWS, count=1)
+        return reply[0][0] if reply else "0-0"
+
+    async def _read_streams(self, job_ids: list[str]) -> None:
+        followed = [self._jobs[job_id] for job_id in job_ids if job_id in self._jobs]
+        jobs = {stream_key(j.job_id).encode(): j for j in followed if not j.is_over}
+        if not jobs:
+            return
+        try:
+            cursors: dict[Any, Any] = {key: job.cursor for key, job in jobs.items()}
+            reply: Any = await self._client.xread(cursors, count=_MAX_ENTRIES)
+        except BaseException:
+            self._stale.update(job_ids)
+            raise
+        for key, entries in reply:
+            job = jobs[key]
             for entry_id, fields in entries:
                 job.add(entry_id, fields)
             job.notify()
+            if len(entries) == _MAX_ENTRIES:
+                self._stale.add(job.job_id)
 
     async def _close_missing(self) -> None:
         """Redis came back: a job that it lost ends its streams, so that clients ask and are told."""
