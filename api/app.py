@@ -8,17 +8,21 @@ from uuid import uuid4
 
 from fastapi import Depends, FastAPI
 
+from api.access import Access
 from api.deps import Gateway
 from api.errors import install_error_handlers
 from api.hub import BLOCK_MS, Hub
+from api.keyring import Keyring
 from api.limits import BodyLimit, BodyLimits
 from api.query import refuse_unknown_parameters
+from api.rate import limit_rate
 from api.request_id import RequestId
 from api.routes import generate, jobs, metrics, status, stream
 from api.upkeep import Upkeep
 from api.vitals import Vitals
+from shared.admission import Limits
 from shared.broker import Broker
-from shared.connection import COMMAND_TIMEOUT_S, connect, connect_async
+from shared.connection import COMMAND_TIMEOUT_S, READ_TIMEOUT_S, connect, connect_async
 from shared.models import model_name
 from shared.recovery import Sweeper
 from shared.settings import Settings
@@ -35,11 +39,13 @@ def create_app(settings: Settings) -> FastAPI:
             yield
 
     app = FastAPI(title="Mini vLLM", version=_version(), lifespan=lifespan, redirect_slashes=False)
+    checks = [Depends(limit_rate), Depends(refuse_unknown_parameters)]
     for routes in (generate, jobs, stream, metrics, status):
-        app.include_router(routes.router, dependencies=[Depends(refuse_unknown_parameters)])
+        app.include_router(routes.router, dependencies=checks)
     install_error_handlers(app)
     limits = BodyLimits({("POST", "/generate"): settings.max_body_bytes})
     app.add_middleware(BodyLimit, limits=limits)
+    app.add_middleware(Access, keyring=Keyring.from_settings(settings))
     app.add_middleware(RequestId)  # the last one added is the outermost
     return app
 
@@ -50,20 +56,18 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
     async with AsyncExitStack() as stack:
         client = connect(settings.redis_url)
         stack.callback(client.close)
-        reads = connect_async(settings.redis_url, max_connections=_MAX_READ_CONNECTIONS)
+        reads = connect_async(
+            settings.redis_url, timeout_s=READ_TIMEOUT_S, max_connections=_MAX_READ_CONNECTIONS
+        )
         stack.push_async_callback(reads.aclose)
         streams = connect_async(
             settings.redis_url, timeout_s=BLOCK_MS / 1000 + COMMAND_TIMEOUT_S, max_connections=1
         )
         stack.push_async_callback(streams.aclose)
         model = model_name(settings.model)
-        broker = Broker(client, model, settings.result_ttl_s)
+        broker = Broker(client, model, settings.result_ttl_s, Limits.from_settings(settings))
         hub = Hub(streams, reads, uuid4().hex)
-        sweeper = Sweeper(
-            heartbeat_ttl_s=settings.heartbeat_ttl_s,
-            max_deaths=settings.max_deaths,
-            result_ttl_s=settings.result_ttl_s,
-        )
+        sweeper = Sweeper.from_settings(settings)
         upkeep = Upkeep(client, broker, sweeper, result_ttl_s=settings.result_ttl_s)
         tasks = [asyncio.create_task(hub.run()), asyncio.create_task(upkeep.run())]
         stack.push_async_callback(_end, tasks)

@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 from redis.asyncio import Redis as AsyncRedis
 
 from api.hub import Hub
+from api.keyring import Caller
 from api.vitals import Vitals
 from shared.broker import Broker
 from shared.settings import Settings
@@ -31,8 +32,14 @@ def _request_id(request: Request) -> str:
     return str(request.state.request_id)
 
 
+def _caller(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
 GatewayDep = Annotated[Gateway, Depends(_gateway)]
 RequestIdDep = Annotated[str, Depends(_request_id)]
+CallerDep = Annotated[Caller, Depends(_caller)]
 
 #: A reply of Redis, which has no types of its own.
 Reply = Any

@@ -19,12 +19,17 @@ from api.validation import InvalidRequest, Problem, find_problems
 from shared.errors import (
     BadRequest,
     BodyTooLarge,
+    Forbidden,
+    IdempotencyConflict,
     InternalError,
     JobNotFound,
     MethodNotAllowed,
+    RedisFull,
     RedisUnavailable,
     RouteNotFound,
     ServiceError,
+    TooManyRequests,
+    Unauthorized,
     Unavailable,
 )
 
@@ -34,6 +39,10 @@ log = logging.getLogger(__name__)
 STATUS: dict[type[ServiceError], int] = {
     BadRequest: 422,
     BodyTooLarge: 413,
+    Unauthorized: 401,
+    Forbidden: 403,
+    IdempotencyConflict: 409,
+    TooManyRequests: 429,
     JobNotFound: 404,
     RouteNotFound: 404,
     MethodNotAllowed: 405,
@@ -62,8 +71,9 @@ def error_response(
         }
     }
     headers = dict(headers or {})
-    if status == 503:
-        headers["Retry-After"] = str(RETRY_AFTER_S)
+    wait_s = error.retry_after_s or (RETRY_AFTER_S if status == 503 else None)
+    if wait_s is not None:
+        headers["Retry-After"] = str(wait_s)
     # NOTE: ASCII, so that a lone surrogate of the client's does not fail here.
     return Response(json.dumps(body), status, headers, media_type="application/json")
 
@@ -108,5 +118,7 @@ async def _on_http_exception(_request: Request, error: Exception) -> Response:
 
 async def _on_redis_error(request: Request, error: Exception) -> Response:
     log.warning("%s %s: Redis: %r", request.method, request.url.path, error)
+    if str(error).startswith("OOM"):
+        return error_response(RedisFull())
     late = "Redis did not answer in time; what was asked may or may not have been done."
     return error_response(RedisUnavailable(late if isinstance(error, RedisTimeoutError) else None))

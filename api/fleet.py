@@ -9,12 +9,14 @@ from redis.asyncio import Redis
 from api.deps import Reply
 from shared.errors import Unavailable
 from shared.keys import (
-    PREFIX,
     PRIORITIES,
     SERVICE_TOTALS,
+    SUSPECT,
     WORKERS,
     beat_key,
+    queue_key,
     queue_name,
+    taken_key,
     worker_key,
     worker_totals_key,
 )
@@ -22,6 +24,7 @@ from shared.metrics import Totals, add_totals
 from shared.protocol import WorkerReport, WorkerState
 
 _MAX_TRIES = 20
+_QUEUES = (*PRIORITIES, SUSPECT)
 _REPLIES_PER_WORKER = 4
 
 
@@ -43,7 +46,7 @@ class Fleet:
     workers: tuple[WorkerView, ...]  #: by name
     totals_of: dict[str, Totals]  #: incarnation -> its own
     num_running: int
-    depths: dict[str, int]  #: priority -> queued jobs
+    depths: dict[str, int]  #: priority (or `suspect`) -> queued jobs
 
 
 async def read_fleet(reads: Redis, model: str) -> Fleet:
@@ -68,21 +71,21 @@ async def _read(reads: Redis, model: str, names: Iterable[str]) -> list[Any]:
         pipe.time()
         pipe.smembers(WORKERS)
         pipe.hgetall(SERVICE_TOTALS)
-        for priority in PRIORITIES:
-            pipe.llen(f"rq:queue:{queue_name(model, priority)}")
+        for name in _QUEUES:
+            pipe.llen(queue_key(queue_name(model, name)))
         for name in names:
             pipe.hgetall(worker_totals_key(name))
             pipe.hgetall(worker_key(name))
             pipe.exists(beat_key(name))
-            pipe.scard(f"{PREFIX}taken:{name}")
+            pipe.scard(taken_key(name))
         return list(await pipe.execute())
 
 
 def make_fleet(names: list[str], replies: list[Any]) -> Fleet:
     """From the replies in the order of ``_read``. Pure."""
     (seconds, micros), _, service = replies[:3]
-    depths = dict(zip(PRIORITIES, replies[3 : 3 + len(PRIORITIES)], strict=True))
-    rest = replies[3 + len(PRIORITIES) :]
+    depths = dict(zip(_QUEUES, replies[3 : 3 + len(_QUEUES)], strict=True))
+    rest = replies[3 + len(_QUEUES) :]
     now_ms = seconds * 1000 + micros // 1000
     totals_of, workers, num_running = {}, [], 0
     for i, name in enumerate(names):

@@ -9,8 +9,9 @@ from starlette.concurrency import run_in_threadpool
 
 from api.deps import Gateway, Reply
 from api.job_view import JobSummary, JobView, end_of, summarize, view
+from api.keyring import Caller, Role
 from shared.errors import BadRequest, JobNotFound
-from shared.keys import JOBS, job_key, stream_key, worker_key
+from shared.keys import job_key, jobs_key, stream_key, worker_key
 from shared.protocol import JobStatus
 from shared.stream import JobRecord, read_transcript
 
@@ -18,25 +19,26 @@ _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _CURSOR = re.compile(r"([0-9]{1,15})-([0-9a-f]{32})")
 
 
-async def find_record(reads: Redis, job_id: str) -> JobRecord:
-    """Raises ``JobNotFound``."""
+async def find_record(reads: Redis, job_id: str, caller: Caller) -> JobRecord:
+    """Raises ``JobNotFound``, also for a job of somebody else."""
     reply: Reply = await reads.hgetall(job_key(check_job_id(job_id)))
-    record = JobRecord.from_hash(reply)
-    if record is None:
+    return _seen_by(caller, JobRecord.from_hash(reply))
+
+
+def _seen_by(caller: Caller, record: JobRecord | None) -> JobRecord:
+    if record is None or not caller.may_see(record.owner):
         raise JobNotFound()
     return record
 
 
-async def read_job(gateway: Gateway, job_id: str) -> JobView:
-    """Raises ``JobNotFound``."""
+async def read_job(gateway: Gateway, job_id: str, caller: Caller) -> JobView:
+    """Raises ``JobNotFound``, also for a job of somebody else."""
     check_job_id(job_id)
     async with gateway.reads.pipeline(transaction=True) as pipe:
         pipe.hgetall(job_key(job_id))
         pipe.xrange(stream_key(job_id))
         raw, entries = await pipe.execute()
-    record = JobRecord.from_hash(raw)
-    if record is None:
-        raise JobNotFound()
+    record = _seen_by(caller, JobRecord.from_hash(raw))
     transcript, position, worker = read_transcript(entries), None, None
     if record.status is JobStatus.QUEUED:
         position = await run_in_threadpool(gateway.broker.position, job_id, record.queue)
@@ -79,16 +81,17 @@ class Cursor:
 
 
 async def read_page(
-    reads: Redis, limit: int, before: Cursor | None
+    reads: Redis, limit: int, before: Cursor | None, caller: Caller
 ) -> tuple[list[JobSummary], Cursor | None]:
     """Newest first; with the place from where to go on, if there is more."""
     rows: list[JobSummary] = []
     last: Cursor | None = None
+    key = jobs_key("" if caller.role is Role.ADMIN else caller.owner)
     offset, chunk = 0, limit + 1
     newest = "+inf" if before is None else before.created_ms
     while True:
         reply: Reply = await reads.zrevrangebyscore(
-            JOBS, newest, "-inf", start=offset, num=chunk, withscores=True
+            key, newest, "-inf", start=offset, num=chunk, withscores=True
         )
         places = [Cursor(int(score), member.decode()) for member, score in reply]
         fresh = [

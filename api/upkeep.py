@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 from starlette.concurrency import run_in_threadpool
 
 from shared.broker import Broker
-from shared.keys import JOBS, job_key
+from shared.keys import OWNERS, job_key, jobs_key
 from shared.recovery import Sweeper
 
 log = logging.getLogger(__name__)
@@ -51,16 +51,24 @@ class Upkeep:
             log.info("job %s: its deadline passed in the queue", job_id)
         if now_s - self._tidied_s >= TIDY_EVERY_S:
             self._broker.tidy_registries()
-            forget_expired_jobs(self._client, self._result_ttl_s)
+            self._forget_expired_jobs()
             self._tidied_s = now_s
 
+    def _forget_expired_jobs(self) -> None:
+        owners: Any = self._client.smembers(OWNERS)
+        for owner in ["", *(name.decode() for name in owners)]:
+            forget_expired_jobs(self._client, self._result_ttl_s, owner)
+            if owner and not self._client.zcard(jobs_key(owner)):
+                # NOTE: one that submits right now is added again with its next job.
+                self._client.srem(OWNERS, owner)
 
-def forget_expired_jobs(client: Redis, result_ttl_s: int) -> int:
-    """Takes jobs whose record is gone out of the list of jobs; says how many."""
+
+def forget_expired_jobs(client: Redis, result_ttl_s: int, owner: str = "") -> int:
+    """Takes jobs whose record is gone out of a list of jobs; says how many."""
     seconds, _ = client.time()
     oldest_ms, start, num_gone = (seconds - result_ttl_s) * 1000, 0, 0
     while True:
-        page: Any = client.zrangebyscore(JOBS, "-inf", oldest_ms, start=start, num=_PAGE)
+        page: Any = client.zrangebyscore(jobs_key(owner), "-inf", oldest_ms, start=start, num=_PAGE)
         job_ids = [member.decode() for member in page]
         with client.pipeline(transaction=False) as pipe:
             for job_id in job_ids:
@@ -68,7 +76,7 @@ def forget_expired_jobs(client: Redis, result_ttl_s: int) -> int:
             there = pipe.execute()
         gone = [job_id for job_id, is_there in zip(job_ids, there, strict=True) if not is_there]
         if gone:
-            client.zrem(JOBS, *gone)
+            client.zrem(jobs_key(owner), *gone)
         num_gone += len(gone)
         start += len(job_ids) - len(gone)
         if len(job_ids) < _PAGE:

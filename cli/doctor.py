@@ -37,6 +37,6 @@ def examine(settings: Settings, *, is_redis_given: bool) -> bool:
             console.print(f"      -> {finding.todo}", markup=False)
     if redis_url:
         console.print("\nRQ's own view of queues and workers:", markup=False)
-        command = f"rq info -u '{redis_url}' -S json -j shared.broker.GenerateJob"
+        command = f"rq info -u '{redis_url}' -S json -j shared.rq_job.GenerateJob"
         console.print(f"      {command}", markup=False)
     return is_well

@@ -31,11 +31,7 @@ class Pool:
             "MINI_VLLM_MODEL": settings.model,
             "MINI_VLLM_DATA_DIR": str(settings.data_dir),
         }
-        self._sweeper = Sweeper(
-            heartbeat_ttl_s=settings.heartbeat_ttl_s,
-            max_deaths=settings.max_deaths,
-            result_ttl_s=settings.result_ttl_s,
-        )
+        self._sweeper = Sweeper.from_settings(settings)
         self.valkey = _valkey_child(valkey) if valkey else None
         self.workers = [self._make_worker(i, layout.threads) for i in range(layout.workers)]
         self.gateway = Child("gateway", self._gateway_command, self._environment)

@@ -1,8 +1,8 @@
-"""Jobs in and out of RQ's queues: submit, cancel, position, depth. RQ's other home is worker/intake.py.
+"""Jobs in and out of RQ's queues: submit, cancel, position, depth. RQ's other home is worker/intake.py."""
 
-RQ's job carries the request as data in ``args[0]``; nothing in it is ever imported or called.
-"""
-
+import hashlib
+import hmac
+import json
 import secrets
 import time
 from dataclasses import dataclass
@@ -10,94 +10,78 @@ from typing import Any
 from uuid import uuid4
 
 from redis import Redis
-from rq.job import Job, Retry
-from rq.queue import Queue
-from rq.serializers import JSONSerializer
 
-from shared.keys import JOB_FUNCTION, PRIORITIES, queue_name
-from shared.protocol import MAX_SEED, GenerateRequest, JobArgs, Priority, job_args_to_wire
-from shared.scripts import run_script, script_text
-
-#: RQ must never end a job by itself: attempts are counted by us (``deaths`` of the job's hash).
-RQ_RETRIES = 1_000_000
-
-
-class GenerateJob(Job):
-    """An RQ job without callbacks and webhooks: RQ's cleaners would import and call what a job's
-    hash names. The setters swallow what is read from Redis."""
-
-    success_callback = property(lambda _self: None)
-    failure_callback = property(lambda _self: None)
-    stopped_callback = property(lambda _self: None)
-
-    def __init__(
-        self, id: str | None = None, connection: Any = None, serializer: Any = None
-    ) -> None:
-        # RQ forgets the serializer in places (`rq info`, executions); pickle must never be an answer.
-        super().__init__(id, connection, serializer or JSONSerializer)
-
-    def restore(self, raw_data: Any) -> Any:
-        result = super().restore(raw_data)
-        self._success_callback_name = self._failure_callback_name = self._stopped_callback_name = (
-            None
-        )
-        self.webhooks = []
-        return result
-
-    def send_webhooks(self, status: Any, *, exc_string: str | None = None) -> None:
-        """Nothing is called that a job's hash names."""
-
-    def perform(self) -> Any:
-        raise NotImplementedError("a worker reads args[0]; it never calls the job's function")
-
-
-def queue_for(client: Redis, name: str) -> Queue:
-    return Queue(name, connection=client, job_class=GenerateJob, serializer=JSONSerializer)
+from shared.admission import Limits, refusal_of
+from shared.keys import PRIORITIES, SECRET, SUSPECT, queue_key, queue_name
+from shared.protocol import MAX_SEED, GenerateRequest, JobArgs, JobStatus, Priority
+from shared.rq_job import queue_for, rq_fields
+from shared.scripts import run_script
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
+    """``position``: jobs in front of it, itself included: 1 is next; ``None`` if it waits no longer.
+    ``is_new`` is false where the idempotency key has named the job before."""
+
     job_id: str
-    position: int  #: jobs in front of it, itself included: 1 is next
+    status: JobStatus
+    position: int | None
     seed: int
+    is_new: bool
 
 
 class Broker:
     """Blocking; the gateway calls it in threads. Redis errors pass through."""
 
-    def __init__(self, client: Redis, model: str, result_ttl_s: int) -> None:
+    def __init__(self, client: Redis, model: str, result_ttl_s: int, limits: Limits) -> None:
         self._client = client
         self._model = model
         self._result_ttl_s = result_ttl_s
+        self._limits = limits
         self._queues = {p: queue_for(client, queue_name(model, p)) for p in PRIORITIES}
 
-    def submit(self, request: GenerateRequest, request_id: str | None = None) -> Submitted:
-        """RQ's enqueue and our record of the job in one transaction."""
-        job_id = uuid4().hex
+    def submit(
+        self,
+        request: GenerateRequest,
+        request_id: str | None = None,
+        *,
+        owner: str = "",
+        idempotency_key: str | None = None,
+    ) -> Submitted:
+        """RQ's enqueue and our record of the job in one move, within the limits. Raises
+        ``TooManyRequests``, ``Unavailable`` or ``IdempotencyConflict``."""
+        job_id, digest = uuid4().hex, ""
+        if idempotency_key is not None:
+            job_id, digest = self._named_id(owner, idempotency_key), _digest(request)
         seed = request.seed if request.seed is not None else secrets.randbelow(MAX_SEED + 1)
         args = JobArgs(request=request, seed=seed, request_id=request_id)
-        queue = self._queues[request.priority]
-        job = GenerateJob.create(
-            JOB_FUNCTION,
-            args=(job_args_to_wire(args),),
-            connection=self._client,
-            id=job_id,
-            origin=queue.name,
-            timeout=-1,
-            result_ttl=self._result_ttl_s,
-            failure_ttl=self._result_ttl_s,
-            retry=Retry(max=RQ_RETRIES, enqueue_at_front=True),
-            description="generate",
-            serializer=JSONSerializer,
+        queue = queue_name(self._model, request.priority)
+        limits = self._limits
+        reply = run_script(
+            self._client,
+            "submit",
+            job_id,
+            self._model,
+            queue,
+            seed,
+            "" if request.timeout_s is None else int(request.timeout_s * 1000),
+            owner,
+            request.num_prompt_chars,
+            digest,
+            limits.max_queued_jobs,
+            limits.max_queued_chars,
+            limits.max_owner_jobs,
+            limits.worker_grace_ms,
+            *rq_fields(self._client, job_id, queue, args, self._result_ttl_s),
         )
-        timeout_ms = "" if request.timeout_s is None else int(request.timeout_s * 1000)
-        with self._client.pipeline() as pipe:
-            queue.enqueue_job(job, pipeline=pipe)
-            pipe.eval(script_text("submit"), 0, job_id, self._model, queue.name, seed, timeout_ms)
-            for name in self._ahead(request.priority):
-                pipe.llen(f"rq:queue:{name}")
-            lengths = pipe.execute()[-len(self._ahead(request.priority)) :]
-        return Submitted(job_id, max(1, sum(lengths)), seed)
+        if reply[0] == b"accepted":
+            return Submitted(job_id, JobStatus.QUEUED, int(reply[1]), seed, True)
+        if reply[0] == b"same":
+            status, old_queue, old_seed = JobStatus(reply[1].decode()), reply[2].decode(), reply[3]
+            is_queued = status is JobStatus.QUEUED
+            position = self.position(job_id, old_queue) if is_queued else None
+            return Submitted(job_id, status, position, int(old_seed), False)
+        raise refusal_of(reply, limits, self._model)
 
     def cancel(self, job_id: str) -> str:
         """``missing``, ``ended``, ``cancelled`` (it was queued) or ``cancelling`` (it is running)."""
@@ -110,11 +94,14 @@ class Broker:
 
     def position(self, job_id: str, queue: str) -> int | None:
         """Jobs in front of a queued job, itself included; ``None`` if it is in no queue."""
-        index = self._client.lpos(f"rq:queue:{queue}", job_id)
+        model, priority = queue.rsplit(":", 1)
+        index = self._client.lpos(queue_key(queue), job_id)
         if not isinstance(index, int):
-            return None
-        ahead = self._ahead(Priority(queue.rsplit(":", 1)[1]))[:-1]
-        return 1 + index + sum(int(self._client.llen(f"rq:queue:{name}")) for name in ahead)
+            index = self._client.lpos(queue_key(queue_name(model, SUSPECT)), job_id)
+            return 1 + index if isinstance(index, int) else None
+        ahead = PRIORITIES[: PRIORITIES.index(Priority(priority))]
+        lengths = [self._client.llen(queue_key(queue_name(model, p))) for p in ahead]
+        return 1 + index + sum(int(length) for length in lengths)
 
     def depths(self) -> dict[str, int]:
         """Queued jobs by priority."""
@@ -131,5 +118,15 @@ class Broker:
             queue.finished_job_registry.cleanup()
             queue.failed_job_registry.cleanup()
 
-    def _ahead(self, priority: Priority) -> list[str]:
-        return [queue_name(self._model, p) for p in PRIORITIES[: PRIORITIES.index(priority) + 1]]
+    def _named_id(self, owner: str, idempotency_key: str) -> str:
+        """The same for the same owner and key, and not to be guessed by anybody else."""
+        fresh = secrets.token_hex(32).encode()
+        secret: Any = self._client.set(SECRET, fresh, nx=True, get=True) or fresh
+        words = f"{owner}\0{idempotency_key}".encode()
+        return hmac.new(secret, words, hashlib.sha256).hexdigest()[:32]
+
+
+def _digest(request: GenerateRequest) -> str:
+    """The same for the same fields and values, in whatever order they were written."""
+    fields = request.model_dump(mode="json", exclude_unset=True)
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()

@@ -16,6 +16,8 @@ from shared.errors import SetupError
 
 #: Seconds until a command counts as failed. A reader that blocks must use a longer one.
 COMMAND_TIMEOUT_S = 10.0
+#: Of what a client waits for that only looks: a frozen Redis is to be told of soon.
+READ_TIMEOUT_S = 3.0
 
 __all__ = ["RedisConnectionError", "RedisError", "ResponseError", "connect", "connect_async"]
 

@@ -4,14 +4,21 @@ ServiceError
 ├── BadRequest                invalid_request
 │   ├── BodyTooLarge          body_too_large
 │   └── PromptTooLong         context_length_exceeded
+├── IdempotencyConflict       idempotency_conflict
+├── Unauthorized              unauthorized
+├── Forbidden                 forbidden
+├── TooManyRequests
+│   ├── QueueFull             queue_full
+│   ├── TooManyJobs           too_many_jobs
+│   └── RateLimited           rate_limited
 ├── JobNotFound               job_not_found
 ├── RouteNotFound             not_found
 ├── MethodNotAllowed          method_not_allowed
 ├── Unavailable
 │   ├── RedisUnavailable      redis_unavailable
+│   ├── RedisFull             redis_full
 │   └── NoWorkerReady         no_worker_ready
 ├── GenerationTimedOut        timeout
-├── WorkerLost                worker_lost
 ├── NoChatTemplate            no_chat_template
 ├── UnknownModel              unknown_model
 ├── ModelUnusable             model_unusable
@@ -27,9 +34,16 @@ class ServiceError(Exception):
 
     code = "service_error"
 
-    def __init__(self, message: str | None = None, *, field: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        field: str | None = None,
+        retry_after_s: int | None = None,
+    ) -> None:
         self.message = message or cleandoc(type(self).__doc__ or "")
         self.field = field
+        self.retry_after_s = retry_after_s
         super().__init__(self.message)
 
 
@@ -49,6 +63,48 @@ class PromptTooLong(BadRequest):
     """The prompt does not fit into the context of the model."""
 
     code = "context_length_exceeded"
+
+
+class IdempotencyConflict(ServiceError):
+    """Another job was submitted with this Idempotency-Key and another body."""
+
+    code = "idempotency_conflict"
+
+
+class Unauthorized(ServiceError):
+    """An API key is needed: `Authorization: Bearer <key>` or `X-API-Key: <key>`."""
+
+    code = "unauthorized"
+
+
+class Forbidden(ServiceError):
+    """This key may not do that."""
+
+    code = "forbidden"
+
+
+class TooManyRequests(ServiceError):
+    """Too much at once; come again after the time in Retry-After."""
+
+    code = "too_many_requests"
+
+
+class QueueFull(TooManyRequests):
+    """Too much waits already."""
+
+    code = "queue_full"
+
+
+class TooManyJobs(TooManyRequests):
+    """Too many jobs of this key wait already."""
+
+    code = "too_many_jobs"
+
+
+class RateLimited(TooManyRequests):
+    """Too many requests of this key in a minute."""
+
+    code = "rate_limited"
 
 
 class JobNotFound(ServiceError):
@@ -81,6 +137,12 @@ class RedisUnavailable(Unavailable):
     code = "redis_unavailable"
 
 
+class RedisFull(Unavailable):
+    """Redis is nearly out of memory; nothing was accepted. Results that expire free some."""
+
+    code = "redis_full"
+
+
 class NoWorkerReady(Unavailable):
     """No worker is ready."""
 
@@ -91,12 +153,6 @@ class GenerationTimedOut(ServiceError):
     """The deadline passed before the job was done; the text so far is kept."""
 
     code = "timeout"
-
-
-class WorkerLost(ServiceError):
-    """The worker died while it ran this job."""
-
-    code = "worker_lost"
 
 
 class NoChatTemplate(BadRequest):

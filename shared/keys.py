@@ -9,6 +9,9 @@ PREFIX = "mini-vllm:"
 #: Queue suffixes in the order in which workers empty them.
 PRIORITIES = ("high", "normal", "low")
 
+#: Where jobs wait of which too many workers died: each is run alone.
+SUSPECT = "suspect"
+
 #: What an RQ job of ours names as its function; workers never import it, they read ``args[0]``.
 JOB_FUNCTION = "mini_vllm.generate"
 
@@ -18,16 +21,47 @@ WORKERS = PREFIX + "workers"
 #: Sorted set of job ids by creation time in ms, newest last, for ``GET /jobs``.
 JOBS = PREFIX + "jobs"
 
-#: Sorted set of unfinished job ids by deadline in ms.
+#: Sorted set of queued job ids by deadline in ms.
 DEADLINES = PREFIX + "deadlines"
 
 #: Hash of totals of buried workers and of jobs that ended without a worker.
 SERVICE_TOTALS = PREFIX + "totals"
 
 
+#: Hash: characters of prompt that wait by model, jobs that wait by owner.
+WAITING = PREFIX + "waiting"
+
+#: Hash: model -> when a worker of it last beat, in ms.
+SERVED = PREFIX + "served"
+
+#: Set of the owners whose jobs have a list of their own.
+OWNERS = PREFIX + "owners"
+
+#: Stream: which jobs have new events, ids joined by spaces; short, for the gateways' hubs.
+NEWS = PREFIX + "news"
+
+#: String: what makes job ids of idempotency keys unguessable; drawn once.
+SECRET = PREFIX + "secret"
+
+
 def queue_name(model: str, priority: str) -> str:
     """RQ's name of a queue; the list is at ``rq:queue:<name>``."""
     return f"{model}:{priority}"
+
+
+def queue_key(name: str) -> str:
+    """List: RQ's queue of that name."""
+    return f"rq:queue:{name}"
+
+
+def jobs_key(owner: str) -> str:
+    """Sorted set like ``JOBS``, of one owner."""
+    return f"{JOBS}:{owner}" if owner else JOBS
+
+
+def requests_key(owner: str) -> str:
+    """List: when the owner's latest requests came, in ms, newest first."""
+    return f"{PREFIX}requests:{owner}"
 
 
 def job_key(job_id: str) -> str:

@@ -100,6 +100,10 @@ class GenerateRequest(Sampling):
         return self
 
     @property
+    def num_prompt_chars(self) -> int:
+        return len(self.prompt or "") + sum(len(m.content) for m in self.messages or ())
+
+    @property
     def stops(self) -> tuple[str, ...]:
         return (self.stop,) if isinstance(self.stop, str) else self.stop
 

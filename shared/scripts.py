@@ -6,13 +6,18 @@ from importlib.resources import files
 from typing import Any
 
 from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import NoScriptError
+
+#: Refused when Redis is full. The others go on: what was accepted is to be finished, and that frees.
+_NEEDS_MEMORY = {"submit"}
 
 
 @cache
 def script_text(name: str) -> str:
     folder = files("shared") / "lua"
-    return (folder / "common.lua").read_text() + (folder / f"{name}.lua").read_text()
+    flags = "" if name in _NEEDS_MEMORY else "#!lua flags=allow-oom\n"
+    return flags + (folder / "common.lua").read_text() + (folder / f"{name}.lua").read_text()
 
 
 @cache
@@ -25,6 +30,13 @@ def run_script(client: Redis, name: str, *args: Any) -> Any:
         return client.evalsha(script_sha(name), 0, *args)
     except NoScriptError:
         return client.eval(script_text(name), 0, *args)
+
+
+async def run_script_async(client: AsyncRedis, name: str, *args: Any) -> Any:
+    try:
+        return await client.evalsha(script_sha(name), 0, *args)
+    except NoScriptError:
+        return await client.eval(script_text(name), 0, *args)
 
 
 def run_scripts(client: Redis, calls: list[tuple[str, tuple[Any, ...]]]) -> list[Any]:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import SetupError
@@ -63,7 +63,31 @@ class Settings(BaseSettings):
     drain_timeout_s: float = Field(
         30, ge=0, description="how long SIGTERM lets running jobs finish"
     )
-    max_deaths: int = Field(3, ge=1, description="workers that may die of one job before it fails")
+    max_deaths: int = Field(
+        3, ge=1, description="workers that may die of one job before it is run alone"
+    )
+    priority_patience: int = Field(
+        16, ge=1, description="jobs of higher priority that may overtake a waiting one"
+    )
+
+    api_keys: SecretStr = Field(
+        SecretStr(""), description="separated by commas; none: no key needed"
+    )
+    api_keys_file: Path | None = Field(None, description="one key or sha256:<hex> of it a line")
+    admin_keys: SecretStr = Field(
+        SecretStr(""), description="see and cancel all jobs, read /metrics"
+    )
+    admin_keys_file: Path | None = None
+    metrics_key: SecretStr = Field(SecretStr(""), description="reads /metrics and nothing else")
+    insecure: bool = Field(False, description="listen beyond loopback without keys")
+    max_requests_per_minute: int = Field(0, ge=0, le=100_000, description="of one key; 0: any")
+    max_queued_jobs_per_key: int = Field(0, ge=0, description="0: any")
+
+    max_queued_jobs: int = Field(10_000, ge=1)
+    max_queued_chars: int = Field(100_000_000, ge=1, description="of all prompts that wait")
+    worker_grace_s: float = Field(
+        60, gt=0, description="how long jobs are taken while no worker is there"
+    )
 
 
 def load_settings(**overrides: object) -> Settings:

@@ -139,6 +139,7 @@ class JobRecord:
     worker: str
     prompt_tokens: int | None
     cancelling: bool
+    owner: str  #: '' for a job that was submitted without a key
 
     @classmethod
     def from_hash(cls, raw: Mapping[bytes, bytes]) -> "JobRecord | None":
@@ -164,4 +165,5 @@ class JobRecord:
             worker=raw.get(b"worker", b"").decode(),
             prompt_tokens=number(b"prompt_tokens"),
             cancelling=b"cancel" in raw,
+            owner=raw.get(b"owner", b"").decode(),
         )

@@ -7,6 +7,8 @@ import httpx
 import redis
 import uvicorn
 
+from shared.connection import connect
+from shared.models import model_name
 from shared.protocol import (
     EndEvent,
     Event,
@@ -23,6 +25,7 @@ from shared.protocol import (
 from shared.scripts import run_script, run_scripts
 from shared.settings import load_settings
 from shared.stream import Entry, append_call, verdicts
+from tests.links import serve
 from tests.servers import wait_for
 
 
@@ -47,6 +50,10 @@ class RunningGateway:
         return int(self.app.state.gateway.hub.num_followers)
 
     def start(self) -> "RunningGateway":
+        """As if a worker of its model had been there a moment ago: jobs are taken."""
+        client = connect(self.settings.redis_url)
+        serve(client, model_name(self.settings.model))
+        client.close()
         self._thread.start()
         wait_for(lambda: self._server.started, "the gateway starts")
         return self
@@ -81,12 +88,13 @@ class PlayedWorker:
             memory_mb=100,
             cpu_percent=50,
         )
-        run_script(client, "register", name, beat_ms, to_wire(report))
+        run_script(client, "register", name, beat_ms, to_wire(report), model)
 
     def take(self) -> str:
         """The id of the next job, which is this worker's then."""
         jobs = wait_for(
-            lambda: run_script(self.client, "pop", self.name, self.model, 0, 8, 1), "a job waits"
+            lambda: run_script(self.client, "pop", self.name, self.model, 0, 8, 1, 16),
+            "a job waits",
         )
         return str(jobs[0][0].decode())
 

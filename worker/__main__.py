@@ -18,7 +18,7 @@ from shared.errors import ServiceError, SetupError
 from shared.logs import configure_logging
 from shared.models import ResolvedModel, resolve_model
 from shared.protocol import WorkerReport, WorkerState
-from shared.scripts import run_script
+from shared.recovery import Sweeper
 from shared.settings import Settings, load_settings
 from shared.stream import Buried
 from worker.engine import Engine
@@ -89,6 +89,7 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
         pulse=pulse,
         interval_s=settings.heartbeat_s,
         ttl_s=settings.heartbeat_ttl_s,
+        sweeper=Sweeper.from_settings(settings),
     )
     if not _when_redis_answers(heart.register, drain):
         return 0
@@ -153,6 +154,7 @@ def _serve(
         model=model.name,
         slots=settings.slots,
         result_ttl_s=settings.result_ttl_s,
+        patience=settings.priority_patience,
         may_wait=may_wait,
     )
     intake = Intake(
@@ -221,16 +223,10 @@ def _wait_for_cores(
 
 
 def _sign_off(settings: Settings, incarnation: str) -> None:
+    client = connect(settings.redis_url)
     try:
-        run_script(
-            connect(settings.redis_url),
-            "bury",
-            incarnation,
-            0,
-            settings.max_deaths,
-            settings.result_ttl_s,
-            0,
-        )
+        sweeper = Sweeper.from_settings(settings)
+        sweeper.bury(client, incarnation, only_if_lapsed=False, counts=False)
     except RedisError as error:
         log.warning("could not sign off: %s", error)
 

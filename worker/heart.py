@@ -14,6 +14,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from shared.protocol import WorkerReport, to_wire
+from shared.recovery import Sweeper
 from shared.scripts import run_script
 
 log = logging.getLogger(__name__)
@@ -56,8 +57,10 @@ class Heart:
         pulse: Pulse,
         interval_s: float,
         ttl_s: float,
+        sweeper: Sweeper,
     ) -> None:
         self._client = client
+        self._sweeper = sweeper
         self._report = report
         self._pulse = pulse
         self._interval_s = interval_s
@@ -69,19 +72,26 @@ class Heart:
     def register(self) -> None:
         """The first beat: from here on this incarnation is known. Redis errors pass through."""
         report = self._report()
-        run_script(self._client, "register", report.incarnation, self._ttl_ms, to_wire(report))
+        facts = (report.incarnation, self._ttl_ms, to_wire(report), report.model)
+        run_script(self._client, "register", *facts)
         self._thread.start()
 
     def beat(self) -> None:
         """Ends the process if this incarnation was buried."""
         report = self._report()
-        if not run_script(self._client, "beat", report.incarnation, self._ttl_ms, to_wire(report)):
+        facts = (report.incarnation, self._ttl_ms, to_wire(report), report.model)
+        if not run_script(self._client, "beat", *facts):
             log.critical("declared dead by another process; exiting, its jobs go on elsewhere")
             os._exit(EXIT_BURIED)
 
     def stop(self) -> None:
         self._stop.set()
         self._thread.join(timeout=5)
+
+    def _bury_the_dead(self) -> None:
+        """Workers of other hosts, which no supervisor of ours sees, while no gateway is there."""
+        for incarnation, job_ids in self._sweeper.sweep(self._client, monotonic()).items():
+            log.warning("worker %s is lost; %d jobs of its moved", incarnation, len(job_ids))
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval_s):
@@ -90,9 +100,11 @@ class Heart:
                 os._exit(EXIT_STALLED)
             try:
                 self.beat()
+                self._bury_the_dead()
                 if self.also:
                     self.also()
             except RedisError as error:
+                self._sweeper.failed()
                 log.debug("heartbeat: %s", error)
             except Exception:  # a thread that ended here would have a healthy worker buried
                 log.exception("heartbeat")

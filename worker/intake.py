@@ -23,10 +23,10 @@ from rq.serializers import JSONSerializer
 from rq.utils import now
 from rq.worker import BaseWorker, WorkerStatus
 
-from shared.broker import GenerateJob, queue_for
 from shared.errors import BadRequest, InternalError
 from shared.keys import PRIORITIES, queue_name
 from shared.protocol import JobArgs, JobStatus
+from shared.rq_job import GenerateJob, queue_for
 from worker.link import is_passing
 
 log = logging.getLogger(__name__)

@@ -42,6 +42,7 @@ class Popped:
     first_token_ms: int | None
     deadline_ms: int | None
     seed: int
+    num_deaths: int | None = None  #: of a suspect, which is to run alone
 
     @classmethod
     def from_reply(cls, reply: list[Any]) -> "Popped":
@@ -56,6 +57,7 @@ class Popped:
             first_token_ms=int(first) if first else None,
             deadline_ms=int(deadline) if deadline else None,
             seed=int(reply[8]),
+            num_deaths=int(reply[9]) if reply[9] else None,
         )
 
 
@@ -68,6 +70,7 @@ class Link:
         model: str,
         slots: int,
         result_ttl_s: int,
+        patience: int,
         may_wait: Callable[[], bool],
     ) -> None:
         """``may_wait`` is asked before each repetition: whether to go on waiting for Redis."""
@@ -76,6 +79,7 @@ class Link:
         self._model = model
         self._slots = slots
         self._result_ttl_s = result_ttl_s
+        self._patience = patience
         self._may_wait = may_wait
 
     def exchange(
@@ -85,8 +89,8 @@ class Link:
         Raises ``Buried`` or ``GivenUp``."""
         calls = [append_call(self._incarnation, self._result_ttl_s, entries)] if entries else []
         if want:
-            load = len(held)
-            calls.append(("pop", (self._incarnation, self._model, load, self._slots, want)))
+            load = (len(held), self._slots, want, self._patience)
+            calls.append(("pop", (self._incarnation, self._model, *load)))
         if not calls:
             return {}, []
 
@@ -101,7 +105,7 @@ class Link:
         if b"buried" in replies:
             raise Buried
         stops = verdicts(replies[0]) if entries else {}
-        return stops, [Popped.from_reply(row) for row in replies[-1]] if want else []
+        return stops, _popped(replies[-1]) if want else []
 
     def read_transcript(self, job_id: str) -> Transcript:
         entries = self._until_answered(lambda _: self._client.xrange(stream_key(job_id)))
@@ -137,6 +141,14 @@ class Link:
                 raise GivenUp
             sleep(pause_s)
             pause_s = min(_MAX_PAUSE_S, pause_s * 2)
+
+
+def _popped(rows: list[list[Any]]) -> list[Popped]:
+    """Without what was in a queue and is no job: it harms nobody else."""
+    for row in rows:
+        if len(row) == 1:
+            log.warning("%.80r was in a queue and is no job of ours; it was dropped", row[0])
+    return [Popped.from_reply(row) for row in rows if len(row) > 1]
 
 
 def is_passing(error: RedisError) -> bool:

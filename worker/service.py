@@ -148,9 +148,10 @@ class Service:
             popped.job_id, popped.attempt, args, _times(popped), deadline_s=deadline_s, known=known
         )
         log.info(
-            "job %s: attempt %d%s%s",
+            "job %s: attempt %d%s%s%s",
             popped.job_id,
             popped.attempt,
+            f", alone, since {popped.num_deaths} workers died of it" if popped.num_deaths else "",
             f", goes on after {len(known)} tokens" if known else "",
             f", request {args.request_id}" if args.request_id else "",
         )

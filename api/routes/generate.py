@@ -1,16 +1,20 @@
 """``POST /generate``: a job is accepted, or refused by name."""
 
-from typing import Any
+import re
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
-from api.deps import GatewayDep, RequestIdDep
+from api.deps import CallerDep, GatewayDep, RequestIdDep
 from api.validation import parse_generate_request
+from shared.errors import BadRequest
 from shared.protocol import GenerateRequest, JobStatus
 
 router = APIRouter()
+
+_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 class Links(BaseModel):
@@ -21,7 +25,7 @@ class Links(BaseModel):
 class Accepted(BaseModel):
     job_id: str
     status: JobStatus
-    position: int
+    position: int | None  #: 1 is next; null for a job that waits no longer
     seed: int
     links: Links
 
@@ -36,6 +40,14 @@ def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
     return {k: _inlined(v, definitions) for k, v in whole.items() if k not in ("$ref", "$defs")}
 
 
+def check_idempotency_key(key: str) -> None:
+    if not _IDEMPOTENCY_KEY.fullmatch(key):
+        raise BadRequest(
+            "Idempotency-Key: must be 1 to 255 printable ASCII characters without spaces",
+            field="Idempotency-Key",
+        )
+
+
 _SCHEMA = GenerateRequest.model_json_schema()
 #: The body is read here and not by FastAPI, so OpenAPI has to be told of it.
 _BODY = {
@@ -46,17 +58,34 @@ _BODY = {
 }
 
 
-@router.post("/generate", status_code=202, openapi_extra=_BODY)
+@router.post(
+    "/generate", status_code=202, openapi_extra=_BODY, responses={200: {"model": Accepted}}
+)
 async def generate(
-    request: Request, response: Response, gateway: GatewayDep, request_id: RequestIdDep
+    request: Request,
+    response: Response,
+    gateway: GatewayDep,
+    request_id: RequestIdDep,
+    caller: CallerDep,
+    idempotency_key: Annotated[str | None, Header()] = None,
 ) -> Accepted:
+    """202 with a new job; 200 with the one that this Idempotency-Key has named before."""
+    if idempotency_key is not None:
+        check_idempotency_key(idempotency_key)
     body = parse_generate_request(await request.body())
-    job = await run_in_threadpool(gateway.broker.submit, body, request_id)
+    job = await run_in_threadpool(
+        gateway.broker.submit,
+        body,
+        request_id,
+        owner=caller.owner,
+        idempotency_key=idempotency_key,
+    )
+    response.status_code = 202 if job.is_new else 200
     links = Links(job=f"/jobs/{job.job_id}", stream=f"/jobs/{job.job_id}/stream")
     response.headers["Location"] = links.job
     return Accepted(
         job_id=job.job_id,
-        status=JobStatus.QUEUED,
+        status=job.status,
         position=job.position,
         seed=job.seed,
         links=links,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
-from api.deps import GatewayDep
+from api.deps import CallerDep, GatewayDep
 from api.job_reads import find_record
 from api.sse import EventStream, Position
 
@@ -15,6 +15,7 @@ router = APIRouter()
 async def stream_job(
     job_id: str,
     gateway: GatewayDep,
+    caller: CallerDep,
     last_event_id: Annotated[str | None, Header()] = None,
     from_: Annotated[
         str | None, Query(alias="from", description="the number of tokens that were seen")
@@ -27,7 +28,7 @@ async def stream_job(
         position = Position.parse(from_, "from")
     else:
         position = Position()
-    await find_record(gateway.reads, job_id)
+    await find_record(gateway.reads, job_id, caller)
     if position.has_end:
         return Response(status_code=204)
     return EventStream(gateway.hub, job_id, position, gateway.settings.sse_keepalive_s)

@@ -4,7 +4,7 @@
 -- Returns 'buried', or pairs [id, verdict] for jobs that must stop: fenced, ended, cancelled.
 local me, ttl_s = ARGV[1], tonumber(ARGV[2])
 if redis.call('SISMEMBER', WORKERS, me) == 0 then return 'buried' end
-local now, totals, verdicts = now_ms(), totals_key(me), {}
+local now, totals, verdicts, written = now_ms(), totals_key(me), {}, {}
 for i = 3, #ARGV, 8 do
   local id, attempt, kind = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local index, count, payload = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5]
@@ -17,7 +17,8 @@ for i = 3, #ARGV, 8 do
   else
     if kind == 'start' then
       if redis.call('HSETNX', key, 'prompt_tokens', count) == 1 then
-        redis.call('XADD', stream_key(id), '*', 'k', 'start', 'd', payload)
+        append_event(id, 'start', payload)
+        written[#written + 1] = id
         redis.call('HINCRBY', totals, 'prompt_tokens', count)
       end
     elseif index > tonumber(f[4]) and kind == 'token' then
@@ -26,15 +27,18 @@ for i = 3, #ARGV, 8 do
       requeue(id, now)
       verdicts[#verdicts + 1] = {id, 'fenced'}
     elseif kind == 'token' and index == tonumber(f[4]) then
-      redis.call('XADD', stream_key(id), '*', 'k', 'token', 'd', payload)
+      append_event(id, 'token', payload)
+      written[#written + 1] = id
       redis.call('HSET', key, 'count', index + count)
       redis.call('HSETNX', key, 'first_token_ms', now)
       redis.call('HINCRBY', totals, 'generated_tokens', count)
     elseif kind == 'end' then
       end_job(id, totals, ARGV[i + 6], payload, tonumber(ARGV[i + 7]), ttl_s, now)
+      written[#written + 1] = id
       redis.call('SREM', taken_key(me), id)
     end
     if f[5] and kind ~= 'end' and redis.call('HGET', key, 'worker') == me then verdicts[#verdicts + 1] = {id, 'cancelled'} end
   end
 end
+if #written > 0 then tell(table.concat(written, ' ')) end
 return verdicts

@@ -5,7 +5,12 @@ local function stream_key(id) return P .. 'stream:' .. id end
 local function totals_key(incarnation) return P .. 'worker-totals:' .. incarnation end
 local function taken_key(incarnation) return P .. 'taken:' .. incarnation end
 local function beat_key(incarnation) return P .. 'beat:' .. incarnation end
+local function queue_key(name) return 'rq:queue:' .. name end
+local function suspects_key(model) return 'rq:queue:' .. model .. ':suspect' end
 local WORKERS, SERVICE, DEADLINES, JOBS = P .. 'workers', P .. 'totals', P .. 'deadlines', P .. 'jobs'
+local WAITING, SERVED, NEWS = P .. 'waiting', P .. 'served', P .. 'news'
+-- More entries than a job can have tokens (shared/settings.py): no legitimate one reaches it.
+local MAX_STREAM_ENTRIES = 1100000
 
 local function now_ms()
   local t = redis.call('TIME')
@@ -25,6 +30,15 @@ local function ring(incarnation)
   end
 end
 
+-- Tells the gateways which jobs have new events; they read those from the jobs' own streams.
+local function tell(ids)
+  redis.call('XADD', NEWS, 'MAXLEN', '~', 5000, '*', 'j', ids)
+end
+
+local function append_event(id, kind, payload)
+  redis.call('XADD', stream_key(id), 'MAXLEN', '~', MAX_STREAM_ENTRIES, '*', 'k', kind, 'd', payload)
+end
+
 -- The worker of this model that should take the next job: live, seen of late, with a free slot,
 -- least loaded. Its load, or nil where there is none.
 local function least_loaded(model, now, except)
@@ -42,6 +56,27 @@ local function least_loaded(model, now, except)
   return best, best_load
 end
 
+local function ring_least_loaded(model, now)
+  local best = least_loaded(model, now, nil)
+  if best then ring(best) end
+end
+
+-- What waits, by model and by owner, and the deadlines that are the queue's to watch.
+local function add_to(field, amount)
+  if redis.call('HINCRBY', WAITING, field, amount) <= 0 then redis.call('HDEL', WAITING, field) end
+end
+
+local function count_waiting(id, sign)
+  local f = redis.call('HMGET', job_key(id), 'model', 'owner', 'chars', 'deadline_ms')
+  add_to('chars:' .. f[1], sign * (tonumber(f[3]) or 0))
+  if f[2] and f[2] ~= '' then add_to('jobs:' .. f[2], sign) end
+  if f[4] and sign > 0 then
+    redis.call('ZADD', DEADLINES, f[4], id)
+  elseif f[4] then
+    redis.call('ZREM', DEADLINES, id)
+  end
+end
+
 -- RQ's record of an ended job; its worker, where it has one, closes RQ's books beside.
 local RQ_STATUS = {completed = 'finished', failed = 'failed', cancelled = 'canceled'}
 local function expire_rq_job(id, status, ttl_s)
@@ -55,25 +90,29 @@ end
 -- The one place where a job ends. `totals` is the hash that counts it.
 local function end_job(id, totals, status, payload, busy_ms, ttl_s, now)
   local key = job_key(id)
-  local created = tonumber(redis.call('HGET', key, 'created_ms')) or now
-  redis.call('XADD', stream_key(id), '*', 'k', 'end', 'd', payload)
+  local f = redis.call('HMGET', key, 'created_ms', 'busy_ms', 'count', 'model')
+  append_event(id, 'end', payload)
   redis.call('HSET', key, 'status', status, 'end', payload, 'ended_ms', now)
   redis.call('EXPIRE', key, ttl_s)
   redis.call('EXPIRE', stream_key(id), ttl_s)
   expire_rq_job(id, status, ttl_s)
-  redis.call('ZREM', DEADLINES, id)
+  busy_ms = busy_ms + (tonumber(f[2] or '') or 0)
   redis.call('HINCRBY', totals, 'jobs_' .. status, 1)
-  redis.call('HINCRBY', totals, 'e2e_ms', math.max(0, now - created))
-  local before = tonumber(redis.call('HGET', key, 'busy_ms')) or 0
-  redis.call('HINCRBY', totals, 'busy_ms', busy_ms + before)
-  redis.call('HINCRBY', totals, 'ended_tokens', tonumber(redis.call('HGET', key, 'count')) or 0)
+  redis.call('HINCRBY', totals, 'e2e_ms', math.max(0, now - (tonumber(f[1] or '') or now)))
+  redis.call('HINCRBY', totals, 'busy_ms', busy_ms)
+  redis.call('HINCRBY', totals, 'ended_tokens', tonumber(f[3] or '') or 0)
+  if status == 'completed' and f[4] then
+    local recent = P .. 'service-ms:' .. f[4]
+    redis.call('LPUSH', recent, busy_ms)
+    redis.call('LTRIM', recent, 0, 63)
+  end
 end
 
 -- A terminal event for a job that no worker holds; it leaves its queue too.
 local function end_without_worker(id, status, reason, code, message, ttl_s, now)
   local key = job_key(id)
   local f = redis.call('HMGET', key, 'queue', 'created_ms', 'started_ms', 'prompt_tokens', 'count',
-    'attempt', 'seed', 'first_token_ms')
+    'attempt', 'seed', 'first_token_ms', 'model', 'status')
   local created, started = tonumber(f[2]) or now, tonumber(f[3]) or now
   local err = cjson.null
   if code ~= '' then err = {code = code, message = message} end
@@ -86,22 +125,30 @@ local function end_without_worker(id, status, reason, code, message, ttl_s, now)
       completion_tokens = tonumber(f[5]) or 0},
     timings = timings, error = err, seed = tonumber(f[7]) or 0,
     worker = cjson.null, attempts = tonumber(f[6]) or 0})
-  redis.call('LREM', 'rq:queue:' .. f[1], 0, id)
+  redis.call('LREM', queue_key(f[1]), 0, id)
+  redis.call('LREM', suspects_key(f[9]), 0, id)
+  if f[10] == 'queued' then count_waiting(id, -1) end
   end_job(id, SERVICE, status, payload, 0, ttl_s, now)
+  tell(id)
 end
 
--- Back to the front of its queue; the next attempt goes on after the tokens in the stream.
+-- Back to the front of its queue; the next attempt goes on after the tokens in the stream. A suspect,
+-- of which too many workers died, waits apart until a worker runs it alone.
 local function requeue(id, now)
   local key = job_key(id)
-  local queue = redis.call('HGET', key, 'queue')
-  local began = tonumber(redis.call('HGET', key, 'attempt_ms')) or now
-  redis.call('HINCRBY', key, 'busy_ms', math.max(0, now - began))
+  local f = redis.call('HMGET', key, 'queue', 'attempt_ms', 'model', 'suspect', 'status')
+  redis.call('HINCRBY', key, 'busy_ms', math.max(0, now - (tonumber(f[2] or '') or now)))
   redis.call('HSET', key, 'worker', '', 'status', 'queued')
   if redis.call('TYPE', 'rq:job:' .. id).ok == 'hash' then
     redis.call('HSET', 'rq:job:' .. id, 'status', 'queued')
   end
-  redis.call('LREM', 'rq:queue:' .. queue, 0, id)
-  redis.call('LPUSH', 'rq:queue:' .. queue, id)
-  local best = least_loaded(redis.call('HGET', key, 'model'), now, nil)
-  if best then ring(best) end
+  local list = queue_key(f[1])
+  if f[4] then
+    list = suspects_key(f[3])
+    redis.call('SADD', 'rq:queues', list)
+  end
+  redis.call('LREM', list, 0, id)
+  redis.call('LPUSH', list, id)
+  if f[5] ~= 'queued' then count_waiting(id, 1) end
+  ring_least_loaded(f[3], now)
 end

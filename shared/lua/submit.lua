@@ -1,16 +1,67 @@
--- Opens our record of a job, in the same transaction as RQ's enqueue.
--- ARGV: job id, model, queue, seed, timeout in ms ('' for none)
-local id, model, queue = ARGV[1], ARGV[2], ARGV[3]
+-- A job is admitted, or refused: RQ's job, our record and the place in the queue in one move.
+-- ARGV: job id, model, queue, seed, timeout in ms ('' for none), owner ('' for none), characters of
+-- prompt, digest of the body ('' where it does not matter), most queued jobs, most queued characters,
+-- most queued jobs of one owner (0: no limit), how long ago in ms a worker must have been there,
+-- then RQ's fields of the job, name and value.
+-- Returns {accepted, position}, {same, status, queue, seed}, {conflict}, {memory}, {no_worker}, or
+-- {jobs | chars | owner, how many there are, jobs that wait, mean time of service in ms, slots}.
+local id, model, queue, owner, chars, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[6], tonumber(ARGV[7]), ARGV[8]
 local now = now_ms()
-if redis.call('EXISTS', job_key(id)) == 1 then return 0 end
-redis.call('HSET', job_key(id), 'model', model, 'queue', queue, 'seed', ARGV[4], 'status', 'queued',
-  'created_ms', now, 'attempt', 0, 'count', 0, 'worker', '', 'deaths', 0)
-if ARGV[5] ~= '' then
-  local deadline = now + tonumber(ARGV[5])
-  redis.call('HSET', job_key(id), 'deadline_ms', deadline)
-  redis.call('ZADD', DEADLINES, deadline, id)
+
+local old = redis.call('HMGET', job_key(id), 'body', 'status', 'queue', 'seed')
+if old[2] then
+  if old[1] ~= digest then return {'conflict'} end
+  return {'same', old[2], old[3], old[4]}
 end
+local memory = redis.call('INFO', 'memory')
+local used = tonumber(string.match(memory, 'used_memory:(%d+)'))
+local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
+-- The rest is for the tokens of what was accepted.
+if most > 0 and used > 0.9 * most then return {'memory'} end
+local served = tonumber(redis.call('HGET', SERVED, model) or '')
+if not served or now - served > tonumber(ARGV[12]) then return {'no_worker'} end
+
+local ahead, waiting = 0, redis.call('LLEN', suspects_key(model))
+local is_behind = false
+for _, priority in ipairs({'high', 'normal', 'low'}) do
+  local length = redis.call('LLEN', queue_key(model .. ':' .. priority))
+  waiting = waiting + length
+  if not is_behind then ahead = ahead + length end
+  if queue == model .. ':' .. priority then is_behind = true end
+end
+local function refusal(what, count)
+  local times, sum, slots = redis.call('LRANGE', P .. 'service-ms:' .. model, 0, -1), 0, 0
+  for _, ms in ipairs(times) do sum = sum + ms end
+  local loads = redis.call('HGETALL', P .. 'load:' .. model)
+  for i = 1, #loads, 2 do
+    if is_live(loads[i]) then slots = slots + tonumber(string.match(loads[i + 1], ' (%d+) ')) end
+  end
+  return {what, count, waiting, #times > 0 and math.ceil(sum / #times) or 0, slots}
+end
+if waiting == 0 then redis.call('HDEL', WAITING, 'chars:' .. model) end
+local num_chars = tonumber(redis.call('HGET', WAITING, 'chars:' .. model) or '0')
+local num_owned = tonumber(redis.call('HGET', WAITING, 'jobs:' .. owner) or '0')
+if waiting >= tonumber(ARGV[9]) then return refusal('jobs', waiting) end
+-- A prompt always fits into an empty queue.
+if waiting > 0 and num_chars + chars > tonumber(ARGV[10]) then return refusal('chars', num_chars) end
+if owner ~= '' and tonumber(ARGV[11]) > 0 and num_owned >= tonumber(ARGV[11]) then
+  return refusal('owner', num_owned)
+end
+
+redis.call('DEL', stream_key(id), 'rq:job:' .. id)
+redis.call('HSET', 'rq:job:' .. id, unpack(ARGV, 13))
+redis.call('HSET', job_key(id), 'model', model, 'queue', queue, 'seed', ARGV[4], 'status', 'queued',
+  'created_ms', now, 'attempt', 0, 'count', 0, 'worker', '', 'deaths', 0, 'chars', chars)
+if digest ~= '' then redis.call('HSET', job_key(id), 'body', digest) end
+if ARGV[5] ~= '' then redis.call('HSET', job_key(id), 'deadline_ms', now + tonumber(ARGV[5])) end
 redis.call('ZADD', JOBS, now, id)
-local best = least_loaded(model, now, nil)
-if best then ring(best) end
-return 1
+if owner ~= '' then
+  redis.call('HSET', job_key(id), 'owner', owner)
+  redis.call('SADD', P .. 'owners', owner)
+  redis.call('ZADD', JOBS .. ':' .. owner, now, id)
+end
+count_waiting(id, 1)
+redis.call('SADD', 'rq:queues', queue_key(queue))
+redis.call('RPUSH', queue_key(queue), id)
+ring_least_loaded(model, now)
+return {'accepted', ahead + 1}

@@ -46,7 +46,7 @@ def test_totals_are_the_same_before_and_after_a_worker_is_buried(
     assert before["tokens_per_sec_avg"] == 2.0
     jobs = {"queued": 1, "running": 1, "completed": 1, "failed": 0, "cancelled": 1}
     assert before["jobs"] == jobs
-    assert before["queue"] == {"high": 0, "normal": 1, "low": 0, "depth": 1}
+    assert before["queue"] == {"high": 0, "normal": 1, "low": 0, "suspect": 0, "depth": 1}
     assert before["workers"][0]["totals"]["generated_tokens"] == 3
     assert before["memory_mb"] > 100
     assert before["cpu_percent"] >= 50

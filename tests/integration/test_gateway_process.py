@@ -11,6 +11,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from shared.connection import connect
+from tests.links import serve
+
 
 def command(*flags: str) -> list[str]:
     return [sys.executable, "-m", "api", "--port", "0", *flags]
@@ -19,6 +22,7 @@ def command(*flags: str) -> list[str]:
 @contextmanager
 def running(valkey_url: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
     """The process and its port; ended however the test ends."""
+    serve(connect(valkey_url), "smollm2")
     read_fd, write_fd = os.pipe()
     process = subprocess.Popen(
         command("--redis-url", valkey_url, "--ready-fd", str(write_fd)),

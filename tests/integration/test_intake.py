@@ -1,6 +1,7 @@
 """RQ's books of a worker that runs many jobs at once."""
 
 import json
+import time
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -9,10 +10,13 @@ import pytest
 from redis import Redis
 from rq.job import JobStatus as RqStatus
 
-from shared.broker import Broker, GenerateJob, queue_for
+from shared.admission import Limits
+from shared.broker import Broker
 from shared.connection import connect
 from shared.errors import BadRequest, InternalError
+from shared.keys import SERVED
 from shared.protocol import GenerateRequest, JobStatus
+from shared.rq_job import GenerateJob, queue_for
 from worker.intake import Intake
 
 MODEL = "test-model"
@@ -46,9 +50,17 @@ def intake(redis: Redis, valkey_url: str, stopped: list[str]) -> Iterator[Intake
     client.close()
 
 
+def make_broker(redis: Redis) -> Broker:
+    redis.hset(SERVED, MODEL, int(time.time() * 1000))
+    limits = Limits(
+        max_queued_jobs=100, max_queued_chars=1000, max_owner_jobs=0, worker_grace_ms=60_000
+    )
+    return Broker(redis, MODEL, 3600, limits)
+
+
 def submit(redis: Redis, **fields: Any) -> str:
     request = GenerateRequest.model_validate({"prompt": "x"} | fields)
-    job_id = Broker(redis, MODEL, 3600).submit(request).job_id
+    job_id = make_broker(redis).submit(request).job_id
     redis.lpop(f"rq:queue:{MODEL}:{request.priority}")
     return job_id
 

@@ -7,29 +7,32 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from shared.broker import Broker
-from shared.keys import SERVICE_TOTALS, WORKERS, job_key, stream_key, worker_totals_key
-from shared.metrics import Totals
+from shared.keys import WORKERS, job_key, stream_key, worker_totals_key
 from shared.protocol import (
-    EndEvent,
     Event,
     FinishReason,
     GenerateRequest,
     JobStatus,
     StartEvent,
-    Timings,
-    TokenEvent,
-    Usage,
-    WorkerReport,
-    WorkerState,
-    to_wire,
 )
 from shared.recovery import Sweeper
 from shared.scripts import run_script
-from shared.stream import Buried, Entry, JobRecord, Transcript, read_transcript
-from worker.link import Link, Popped
-
-MODEL = "test-model"
-TTL_S = 3600
+from shared.stream import Buried, Entry
+from tests.links import (
+    MODEL,
+    TTL_S,
+    bury,
+    end,
+    make_broker,
+    make_link,
+    pop,
+    record,
+    serve,
+    submit,
+    token,
+    total,
+    transcript,
+)
 
 
 @pytest.fixture
@@ -39,65 +42,8 @@ def redis(flushed: Redis) -> Redis:
 
 @pytest.fixture
 def broker(redis: Redis) -> Broker:
-    return Broker(redis, MODEL, TTL_S)
-
-
-def make_link(redis: Redis, name: str, slots: int = 4) -> Link:
-    report = WorkerReport(
-        name=name, incarnation=name, pid=1, host="h", model=MODEL, state=WorkerState.READY
-    )
-    run_script(redis, "register", name, 60_000, to_wire(report))
-    return Link(
-        redis,
-        incarnation=name,
-        model=MODEL,
-        slots=slots,
-        result_ttl_s=TTL_S,
-        may_wait=lambda: False,
-    )
-
-
-def submit(broker: Broker, **fields: Any) -> str:
-    return broker.submit(GenerateRequest.model_validate({"prompt": "x"} | fields)).job_id
-
-
-def pop(link: Link, held: list[str] | None = None, want: int = 1) -> list[Popped]:
-    return link.exchange([], held or [], want)[1]
-
-
-def token(index: int, text: str = "a", attempt: int = 1) -> TokenEvent:
-    return TokenEvent(index=index, tokens=(ord(text),), text=text, attempt=attempt)
-
-
-def end(status: JobStatus = JobStatus.COMPLETED, tokens: int = 1) -> EndEvent:
-    return EndEvent(
-        status=status,
-        finish_reason=FinishReason.STOP,
-        usage=Usage(completion_tokens=tokens),
-        timings=Timings(),
-        seed=1,
-        worker="w",
-        attempts=1,
-    )
-
-
-def transcript(redis: Redis, job_id: str) -> Transcript:
-    return read_transcript(redis.xrange(stream_key(job_id)))  # type: ignore[arg-type]
-
-
-def record(redis: Redis, job_id: str) -> JobRecord:
-    found = JobRecord.from_hash(redis.hgetall(job_key(job_id)))  # type: ignore[arg-type]
-    assert found
-    return found
-
-
-def bury(redis: Redis, name: str, max_deaths: int = 3) -> list[str] | None:
-    sweeper = Sweeper(heartbeat_ttl_s=4, max_deaths=max_deaths, result_ttl_s=TTL_S)
-    return sweeper.bury(redis, name, only_if_lapsed=False)
-
-
-def total(redis: Redis, key: str = SERVICE_TOTALS) -> Totals:
-    return Totals.from_hash(redis.hgetall(key))  # type: ignore[arg-type]
+    serve(redis)
+    return make_broker(redis)
 
 
 def test_queues_are_emptied_by_priority_then_in_order(redis: Redis, broker: Broker) -> None:
@@ -147,7 +93,7 @@ def test_an_outdated_attempt_cannot_write(redis: Redis, broker: Broker) -> None:
     assert (popped.attempt, popped.count) == (2, 1)
     with pytest.raises(Buried):
         old.exchange([Entry(job_id, 1, token(1, "z"))], [job_id], 0)
-    run_script(redis, "register", "old", 60_000, "{}")
+    run_script(redis, "register", "old", 60_000, "{}", MODEL)
     verdict, _ = old.exchange([Entry(job_id, 1, token(1, "z"))], [job_id], 0)
     assert verdict == {job_id: "fenced"}
     new.exchange([Entry(job_id, 2, token(1, "b", 2)), Entry(job_id, 2, end())], [job_id], 0)
@@ -166,14 +112,14 @@ def test_buried_totals_are_folded_once_and_never_go_back(redis: Redis, broker: B
 
 def test_a_job_that_kills_its_workers_fails_in_the_end(redis: Redis, broker: Broker) -> None:
     job_id = submit(broker)
-    for death in range(1, 4):
+    for death in range(1, 5):
         pop(make_link(redis, f"w{death}"))
         bury(redis, f"w{death}")
     last = transcript(redis, job_id).end
     assert last is not None
     assert last.error is not None
-    assert (last.status, last.error.code, last.attempts) == (JobStatus.FAILED, "worker_lost", 3)
-    assert pop(make_link(redis, "w4")) == []
+    assert (last.status, last.error.code, last.attempts) == (JobStatus.FAILED, "worker_lost", 4)
+    assert pop(make_link(redis, "w5")) == []
     assert total(redis).jobs_failed == 1
 
 
@@ -184,10 +130,22 @@ def test_a_lapsed_heartbeat_is_noticed_only_when_redis_has_answered_long_enough(
     pop(make_link(redis, "w"))
     redis.delete("mini-vllm:beat:w")
     sweeper = Sweeper(heartbeat_ttl_s=4, max_deaths=3, result_ttl_s=TTL_S)
-    assert sweeper.sweep(redis, 0.0) == {}
-    assert sweeper.sweep(redis, 7.9) == {}
-    assert list(sweeper.sweep(redis, 8.0)) == ["w"]
+    for now_s in (100.0, 103.0, 106.0, 107.9):
+        assert sweeper.sweep(redis, now_s) == {}
+    assert list(sweeper.sweep(redis, 108.0)) == ["w"]
     assert redis.smembers(WORKERS) == set()
+
+
+def test_a_sweeper_that_did_not_look_for_a_while_does_not_know_what_redis_did(
+    redis: Redis, broker: Broker
+) -> None:
+    make_link(redis, "w")
+    sweeper = Sweeper(heartbeat_ttl_s=4, max_deaths=3, result_ttl_s=TTL_S)
+    for now_s in range(100, 110):
+        sweeper.sweep(redis, now_s)
+    redis.delete("mini-vllm:beat:w")
+    assert sweeper.sweep(redis, 130.0) == {}
+    assert redis.smembers(WORKERS) == {b"w"}
 
 
 def test_a_queued_job_is_cancelled_at_once_and_a_running_one_is_told(
@@ -282,7 +240,8 @@ def test_a_script_that_redis_does_not_know_yet_makes_no_other_run_twice(
 
 
 def test_names_in_the_scripts_are_those_of_the_keys_module(redis: Redis, broker: Broker) -> None:
-    job_id = submit(broker, timeout_s=100)
+    job_id = submit(broker, timeout_s=100, owner="me")
+    submit(broker, timeout_s=100, owner="me")
     link = make_link(redis, "w")
     pop(link)
     link.exchange([Entry(job_id, 1, token(0))], [job_id], 0)
@@ -350,7 +309,8 @@ def test_a_death_that_the_operator_caused_does_not_count(redis: Redis, broker: B
 def test_rqs_record_of_a_job_expires_however_it_ended(redis: Redis, broker: Broker) -> None:
     cancelled, lost = submit(broker), submit(broker)
     broker.cancel(cancelled)
-    pop(make_link(redis, "w"))
-    bury(redis, "w", max_deaths=1)
+    for name in ("a", "b"):
+        pop(make_link(redis, name))
+        bury(redis, name, max_deaths=1)
     for job_id in (cancelled, lost):
         assert 0 < redis.ttl(f"rq:job:{job_id}") <= TTL_S

@@ -25,7 +25,13 @@ def body(error: ServiceError) -> Any:
         (errors.RedisUnavailable(), 503),
         (errors.NoWorkerReady(), 503),
         (errors.InternalError(), 500),
-        (errors.WorkerLost(), 500),
+        (errors.Unauthorized(), 401),
+        (errors.Forbidden(), 403),
+        (errors.IdempotencyConflict(), 409),
+        (errors.QueueFull(), 429),
+        (errors.TooManyJobs(), 429),
+        (errors.RateLimited(), 429),
+        (errors.RedisFull(), 503),
     ],
 )
 def test_a_class_has_a_status_and_a_code(error: ServiceError, status: int) -> None:
@@ -39,6 +45,7 @@ def test_the_table_ends_at_the_root() -> None:
 
 def test_only_what_may_pass_says_when_to_come_again() -> None:
     assert error_response(errors.RedisUnavailable()).headers["retry-after"] == "1"
+    assert error_response(errors.QueueFull(retry_after_s=17)).headers["retry-after"] == "17"
     assert "retry-after" not in error_response(errors.JobNotFound()).headers
 
 

@@ -29,7 +29,7 @@ def test_metrics_add_up_service_and_workers() -> None:
     service = totals(jobs_completed=1, jobs_cancelled=1, e2e_ms=3000, ended_tokens=10, busy_ms=1000)
     one = totals(jobs_completed=2, jobs_failed=1, e2e_ms=2000, ended_tokens=20, busy_ms=2000)
     one |= totals(generated_tokens=25, prompt_tokens=8)
-    replies = [NOW, [], service, 1, 2, 3]
+    replies = [NOW, [], service, 1, 2, 3, 4]
     replies += [one, {b"report": report("b"), b"beat_ms": b"10000"}, 1, 2]
     replies += [totals(generated_tokens=5), {b"report": report("a")}, 0, 1]
     fleet = make_fleet(["b.1", "a.1"], replies)
@@ -45,19 +45,19 @@ def test_metrics_add_up_service_and_workers() -> None:
     assert body["memory_mb"] == 150, "a lost worker's last report counts no longer"
     assert body["cpu_percent"] == 26
     assert body["jobs"] == {
-        "queued": 6,
+        "queued": 10,
         "running": 3,
         "completed": 3,
         "failed": 1,
         "cancelled": 1,
     }
-    assert body["queue"] == {"high": 1, "normal": 2, "low": 3, "depth": 6}
+    assert body["queue"] == {"high": 1, "normal": 2, "low": 3, "suspect": 4, "depth": 10}
     assert body["prompt_tokens_total"] == 8
     assert [w["totals"]["generated_tokens"] for w in body["workers"]] == [5, 25]
 
 
 def test_a_worker_without_a_report_still_counts() -> None:
-    replies = [NOW, [], {}, 0, 0, 0, totals(generated_tokens=5), {}, 1, 0]
+    replies = [NOW, [], {}, 0, 0, 0, 0, totals(generated_tokens=5), {}, 1, 0]
     fleet = make_fleet(["x"], replies)
     assert fleet.workers == ()
     assert fleet.totals.generated_tokens == 5

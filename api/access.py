@@ -1,0 +1,69 @@
+"""Middleware: who asks, and whether they may. What is refused here reaches no route and no body is read.
+
+A key comes as ``Authorization: Bearer <key>`` or ``X-API-Key: <key>``.
+"""
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.errors import error_response
+from api.keyring import ANYBODY, Caller, Keyring, Role
+from shared.errors import Forbidden, ServiceError, Unauthorized
+
+#: For load balancers and orchestrators, which have no key.
+OPEN_PATHS = frozenset({"/health", "/ready"})
+ADMIN_PATHS = frozenset({"/workers", "/metrics"})
+METRICS_PATH = "/metrics"
+
+
+def authorize(keyring: Keyring, path: str, key: str | None) -> Caller:
+    """Raises ``Unauthorized`` or ``Forbidden``. Pure."""
+    if path in OPEN_PATHS:
+        return ANYBODY
+    if keyring.is_open and (path != METRICS_PATH or keyring.metrics is None):
+        return ANYBODY
+    caller = keyring.identify(key)
+    if caller is None:
+        raise Unauthorized(None if key is None else "This API key is not known.")
+    if caller.role is Role.USER and path in ADMIN_PATHS:
+        raise Forbidden(f"{path} needs an admin key (MINI_VLLM_ADMIN_KEYS).")
+    if caller.role is Role.METRICS and path != METRICS_PATH:
+        raise Forbidden(f"The metrics key reads {METRICS_PATH} and nothing else.")
+    return caller
+
+
+def presented_key(headers: Headers) -> str | None:
+    """Raises ``Unauthorized`` for another scheme of authorization."""
+    authorization = headers.get("authorization")
+    if authorization is None:
+        return headers.get("x-api-key")
+    scheme, _, key = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise Unauthorized("Authorization: must be `Bearer <key>`.", field="Authorization")
+    return key.strip()
+
+
+class Access:
+    def __init__(self, app: ASGIApp, keyring: Keyring) -> None:
+        self._app = app
+        self._keyring = keyring
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            key = (
+                None
+                if self._keyring.is_open and self._keyring.metrics is None
+                else (presented_key(Headers(scope=scope)))
+            )
+            caller = authorize(self._keyring, scope["path"], key)
+        except ServiceError as error:
+            is_unknown = isinstance(error, Unauthorized)
+            headers = {"WWW-Authenticate": "Bearer"} if is_unknown else {}
+            await error_response(error, headers=headers)(scope, receive, send)
+            return
+        await self._app(
+            dict(scope, state={**scope.get("state", {}), "caller": caller}), receive, send
+        )
