@@ -1,6 +1,8 @@
 """The command line: what can be asked, and how what goes wrong is said. The doing is elsewhere."""
 
+import hashlib
 import os
+import secrets
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,6 +50,9 @@ def up(
     data_dir: Annotated[
         Path | None, typer.Option(help=f"jobs and results; default: {_default('data_dir')}")
     ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="listen beyond loopback without API keys")
+    ] = False,
 ) -> None:
     """Start everything on this machine and keep it running, until Ctrl-C.
 
@@ -60,6 +65,7 @@ def up(
 
     given: dict[str, Any] = {"model": model, "host": host, "port": port, "redis_url": redis_url}
     given["data_dir"] = data_dir.absolute() if data_dir else None
+    given["insecure"] = insecure or None
     settings = load_settings(**{k: v for k, v in given.items() if v is not None})
     model_commands.pull_if_missing(settings)
     own_redis = redis_url is None and "MINI_VLLM_REDIS_URL" not in os.environ
@@ -77,6 +83,9 @@ def generate(
     seed: Annotated[int | None, typer.Option(help="the same seed gives the same text")] = None,
     system: Annotated[str | None, typer.Option(help="a system message before the prompt")] = None,
     raw: Annotated[bool, typer.Option(help="continue the text as it is, without template")] = False,
+    api_key: Annotated[
+        str | None, typer.Option(envvar="MINI_VLLM_API_KEY", help="if the service needs one")
+    ] = None,
     stats: Annotated[bool, typer.Option(help="say how many tokens, how fast, on stderr")] = False,
 ) -> None:
     """Send a prompt to a running service and print the answer as it comes.
@@ -95,7 +104,19 @@ def generate(
         body |= {"prompt": text}
     if raw:
         body["raw"] = True
-    run_generate(url, body, shows_stats=stats)
+    run_generate(url, body, api_key=api_key, shows_stats=stats)
+
+
+@app.command()
+def key() -> None:
+    """Make an API key: print it once for its user, and its hash for the service.
+
+    The hash goes into MINI_VLLM_API_KEYS, or as a line into the file that MINI_VLLM_API_KEYS_FILE
+    names (MINI_VLLM_ADMIN_KEYS and _FILE for admins), so that no file holds the key itself.
+    """
+    fresh = f"mv-{secrets.token_urlsafe(32)}"
+    print(f"key:   {fresh}")
+    print(f"hash:  sha256:{hashlib.sha256(fresh.encode()).hexdigest()}")
 
 
 @app.command()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 import httpx
 
@@ -32,11 +33,13 @@ class RequestFailed(ServiceError):
     code = "request_failed"
 
 
-def generate(url: str, body: dict[str, Any], *, shows_stats: bool) -> None:
+def generate(
+    url: str, body: dict[str, Any], *, api_key: str | None = None, shows_stats: bool = False
+) -> None:
     """Ctrl-C cancels the job. Raises ``ServiceError`` for a job that did not complete."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may not know every character
-    with _client(url) as client:
+    with _client(url, api_key) as client:
         job = _submit(client, body)
         try:
             end = _print_stream(client, job["links"]["stream"])
@@ -53,28 +56,50 @@ def generate(url: str, body: dict[str, Any], *, shows_stats: bool) -> None:
         raise RequestFailed(error.get("message") or f"the job was {end['status']}")
 
 
-def _client(url: str) -> httpx.Client:
+def _client(url: str, api_key: str | None) -> httpx.Client:
+    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+    timeout = httpx.Timeout(30, read=_SILENCE_TIMEOUT_S)
     try:
-        return httpx.Client(base_url=url, timeout=httpx.Timeout(30, read=_SILENCE_TIMEOUT_S))
+        return httpx.Client(base_url=url, timeout=timeout, headers=headers)
+    except UnicodeEncodeError:
+        raise RequestFailed("--api-key: must be ASCII") from None
     except httpx.InvalidURL as error:
         raise RequestFailed(f"--url {url}: {error}") from None
 
 
 def _submit(client: httpx.Client, body: dict[str, Any]) -> dict[str, Any]:
-    try:
-        response = client.post("/generate", json=body)
-    except UnicodeEncodeError:
-        raise RequestFailed("the prompt is not valid UTF-8 text") from None
-    except httpx.ConnectError:
-        raise RequestFailed(
-            f"nothing answers at {client.base_url}; start it with: make up (or: mini-vllm up)"
-        ) from None
-    except httpx.HTTPError as error:
-        raise RequestFailed(f"{client.base_url}: {error or type(error).__name__}") from None
-    if response.status_code != httpx.codes.ACCEPTED:
-        raise RequestFailed(_message_of(response))
-    job: dict[str, Any] = response.json()
-    return job
+    """Asks again while the service is busy or away: the idempotency key makes it one job."""
+    headers, end_s = {"Idempotency-Key": uuid4().hex}, time.monotonic() + _MAX_OUTAGE_S
+    while True:
+        try:
+            response = client.post("/generate", json=body, headers=headers)
+        except UnicodeEncodeError:
+            raise RequestFailed("the prompt is not valid UTF-8 text") from None
+        except httpx.ConnectError:
+            raise RequestFailed(
+                f"nothing answers at {client.base_url}; start it with: make up (or: mini-vllm up)"
+            ) from None
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise RequestFailed(f"{client.base_url}: {error}") from None
+        except httpx.TransportError as error:
+            wait_s, problem = _RETRY_PAUSE_S, f"{client.base_url}: {error or type(error).__name__}"
+        else:
+            if response.status_code in (httpx.codes.ACCEPTED, httpx.codes.OK):
+                job: dict[str, Any] = response.json()
+                return job
+            problem = _message_of(response)
+            if response.status_code not in (429, 503):
+                raise RequestFailed(problem)
+            wait_s = _retry_after_s(response)
+        if time.monotonic() + wait_s > end_s:
+            raise RequestFailed(problem)
+        print(f"{problem} Trying again in {wait_s:g} s.", file=sys.stderr)
+        time.sleep(wait_s)
+
+
+def _retry_after_s(response: httpx.Response) -> float:
+    text = response.headers.get("retry-after", "")
+    return float(text) if text.isdigit() else _RETRY_PAUSE_S
 
 
 def _print_stream(client: httpx.Client, path: str) -> dict[str, Any]:

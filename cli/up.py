@@ -22,6 +22,7 @@ from cli.supervisor import Supervisor
 from shared.connection import connect
 from shared.cores import memory_available_bytes, usable_cores
 from shared.errors import SetupError
+from shared.exposure import check_exposure
 from shared.models import resolve_model
 from shared.settings import MAX_CONTEXT_TOKENS, Settings
 
@@ -32,6 +33,7 @@ _CELLS_PER_BLOCK = 256
 
 def run(settings: Settings, *, workers: int | None, threads: int | None, own_redis: bool) -> None:
     """Returns after an orderly end. Raises ``SetupError`` with the reason for any other."""
+    check_exposure(settings)
     with _locked(settings.data_dir):
         _check_port(settings.host, settings.port)
         layout = _plan(settings, workers, threads)

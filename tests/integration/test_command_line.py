@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from api.keyring import Keyring
+from shared.settings import load_settings
+
 
 def run(*arguments: str | bytes, stdin: bytes = b"") -> tuple[int, str]:
     done = subprocess.run(
@@ -31,6 +34,7 @@ def run(*arguments: str | bytes, stdin: bytes = b"") -> tuple[int, str]:
         (["up", "--threads", "4096"], 1, "--threads 4096"),
         (["up", "--redis-url", "foo://x", "--port", "0"], 1, "foo://x"),
         (["up", "--redis-url", "redis://127.0.0.1:1", "--port", "0"], 1, "does not answer"),
+        (["up", "--host", "0.0.0.0", "--port", "0"], 1, "--insecure"),
         (["model", "pull", "nope"], 1, "known"),
         (["model", "info", "nope"], 1, "nope"),
         (["generate", "x"], 1, "make up"),
@@ -61,3 +65,11 @@ def test_doctor_finds_a_redis_that_is_away() -> None:
     code, output = run("doctor", "--redis-url", "redis://127.0.0.1:1")
     assert code == 1
     assert "does not answer" in output
+
+
+def test_a_key_and_its_hash_belong_together() -> None:
+    code, output = run("key")
+    assert code == 0
+    key, hashed = (line.split()[1] for line in output.splitlines())
+    ring = Keyring.from_settings(load_settings(api_keys=hashed))
+    assert ring.identify(key) is not None
