@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -118,7 +118,7 @@ async def _on_http_exception(_request: Request, error: Exception) -> Response:
 
 async def _on_redis_error(request: Request, error: Exception) -> Response:
     log.warning("%s %s: Redis: %r", request.method, request.url.path, error)
-    if str(error).startswith("OOM"):
+    if isinstance(error, OutOfMemoryError):
         return error_response(RedisFull())
     late = "Redis did not answer in time; what was asked may or may not have been done."
     return error_response(RedisUnavailable(late if isinstance(error, RedisTimeoutError) else None))

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, RedisError
 from rq.command import handle_command, parse_payload
 from rq.executions import Execution
 from rq.job import JobStatus as RqJobStatus
@@ -104,11 +104,18 @@ class Intake(BaseWorker):
             raise BadRequest(f"{where}: {first['msg']}", field=where) from None
         except Exception as error:
             raise InternalError(f"The request of this job cannot be read: {error}") from error
+        try:
+            self._open_execution(job_id, job)
+        except OutOfMemoryError as error:
+            # RQ's books need memory; the job does not need RQ's books.
+            log.warning("job %s: RQ is not told that it runs: %s", job_id, error)
+        return args
+
+    def _open_execution(self, job_id: str, job: GenerateJob) -> None:
         queue = next((q for q in self.queues if q.name == job.origin), self.queues[1])
         execution = self.prepare_execution(job)
         self._held[job_id] = Held(job, queue, execution)
         self.prepare_job_execution(job)
-        return args
 
     def settle(self, job_id: str, status: JobStatus, reason: str = "") -> None:
         """Brings RQ in line with how the job ended; repeated by ``settle_rest`` if Redis is away."""

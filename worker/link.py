@@ -11,7 +11,7 @@ from typing import Any
 
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from shared.keys import bell_key, stream_key
@@ -21,7 +21,7 @@ from shared.stream import Buried, Entry, Transcript, append_call, read_transcrip
 log = logging.getLogger(__name__)
 
 #: Errors that pass by themselves: the call is repeated.
-_PASSING = (RedisConnectionError, RedisTimeoutError, ReadOnlyError)
+_PASSING = (RedisConnectionError, RedisTimeoutError, ReadOnlyError, OutOfMemoryError)
 _MAX_PAUSE_S = 1.0
 
 
@@ -155,7 +155,4 @@ def is_passing(error: RedisError) -> bool:
     """Whether the error is about Redis' state (away, loading, full) rather than our request."""
     if isinstance(error, _PASSING):
         return True
-    words = str(error)
-    return isinstance(error, ResponseError) and words.startswith(
-        ("OOM", "LOADING", "BUSY", "MISCONF")
-    )
+    return isinstance(error, ResponseError) and str(error).startswith(("BUSY", "MISCONF"))
