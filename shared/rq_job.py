@@ -30,11 +30,11 @@ class GenerateJob(Job):
         super().__init__(id, connection, serializer or JSONSerializer)
 
     def restore(self, raw_data: Any) -> Any:
-        result = super().restore(raw_data)
+        kept = {name: value for name, value in dict(raw_data).items() if name != b"webhooks"}
+        result = super().restore(kept)
         self._success_callback_name = self._failure_callback_name = self._stopped_callback_name = (
             None
         )
-        self.webhooks = []
         return result
 
     def send_webhooks(self, status: Any, *, exc_string: str | None = None) -> None:

@@ -104,7 +104,7 @@ def spoil(redis: Redis, job_id: str, path: Path, port: int) -> None:
     bomb = pickle.dumps(Bomb(path))
     hooks: list[dict[str, Any]] = [
         {"url": f"http://127.0.0.1:{port}/", "job_status": status, "secret": None, "headers": {}}
-        for status in ("finished", "failed", "stopped")
+        for status in ("finished", "failed")
     ]
     redis.hset(
         f"rq:job:{job_id}",
@@ -117,7 +117,7 @@ def spoil(redis: Redis, job_id: str, path: Path, port: int) -> None:
             "failure_callback_name": "os.mkdir",
             "stopped_callback_name": "os.mkdir",
             "webhooks": json.dumps(hooks),
-            "retries_left": 1,
+            "retries_left": 0,
         },
     )
 
