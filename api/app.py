@@ -71,7 +71,7 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         upkeep = Upkeep(client, broker, sweeper, result_ttl_s=settings.result_ttl_s)
         tasks = [asyncio.create_task(hub.run()), asyncio.create_task(upkeep.run())]
         stack.push_async_callback(_end, tasks)
-        yield Gateway(settings, model, reads, broker, hub, Vitals())
+        yield Gateway(settings, model, reads, broker, hub, upkeep, Vitals())
 
 
 async def _end(tasks: list["asyncio.Task[None]"]) -> None:

@@ -8,6 +8,7 @@ from redis.asyncio import Redis as AsyncRedis
 
 from api.hub import Hub
 from api.keyring import Caller
+from api.upkeep import Upkeep
 from api.vitals import Vitals
 from shared.broker import Broker
 from shared.settings import Settings
@@ -20,6 +21,7 @@ class Gateway:
     reads: AsyncRedis
     broker: Broker  #: blocking: call it in a thread
     hub: Hub
+    upkeep: Upkeep
     vitals: Vitals
 
 

@@ -19,18 +19,25 @@ START_DEADLINE_S = 20.0
 class Valkey:
     """May be stopped and started again on the same folder; with ``appendonly`` it then still has its data."""
 
-    def __init__(self, *, appendonly: bool = False) -> None:
+    def __init__(
+        self, *flags: str, appendonly: bool = False, user: str = "", password: str = ""
+    ) -> None:
         # NOTE: not under pytest's tmp_path, since the path of a socket must stay under 108 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="mini-vllm-valkey-"))
         self.socket = self.folder / "s"
-        self.url = f"unix://{self.socket}"
+        self.url = self.url_for(user, password)
+        self._flags = flags
         self._appendonly = appendonly
         self._process: subprocess.Popen[bytes] | None = None
+
+    def url_for(self, user: str, password: str) -> str:
+        return f"unix://{user}:{password}@{self.socket}" if user else f"unix://{self.socket}"
 
     def start(self) -> "Valkey":
         command = [str(get_binary_path()), "--port", "0", "--unixsocket", str(self.socket)]
         command += ["--unixsocketperm", "700", "--save", "", "--dir", str(self.folder)]
         command += ["--appendonly", "yes" if self._appendonly else "no"]
+        command += self._flags
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

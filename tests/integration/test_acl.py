@@ -1,0 +1,151 @@
+"""deploy/redis/users.acl lets gateway and workers do what they do, and nothing more."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
+
+from shared.connection import connect
+from shared.keys import beat_key
+from shared.protocol import JobStatus, WorkerReport, WorkerState
+from shared.recovery import Sweeper
+from tests.gateway import PlayedWorker, RunningGateway
+from tests.links import finish, pop
+from tests.servers import Valkey
+from worker.heart import Heart, Pulse
+from worker.intake import Intake
+from worker.link import Link
+
+USERS = Path(__file__).parents[2] / "deploy/redis/users.acl"
+MODEL = "smollm2"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Valkey]:
+    """It has the users of the file, and one for the test itself."""
+    path = tmp_path / "users.acl"
+    path.write_text(USERS.read_text() + "user test on nopass ~* &* +@all\n")
+    valkey = Valkey("--aclfile", str(path), user="test", password="x")
+    yield valkey.start()
+    valkey.remove()
+
+
+def url_of(server: Valkey, user: str) -> str:
+    return server.url_for(user, f"change-this-{user}-password")
+
+
+@pytest.mark.parametrize("user", ["gateway", "worker"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("FLUSHALL",),
+        ("CONFIG", "SET", "dir", "/tmp"),
+        ("KEYS", "*"),
+        ("SCAN", "0"),
+        ("ACL", "LIST"),
+        ("SHUTDOWN",),
+        ("REPLICAOF", "127.0.0.1", "1"),
+        ("MONITOR",),
+        ("SCRIPT", "FLUSH"),
+        ("GET", "other:key"),
+        ("SET", "other", "1"),
+        ("EVAL", "return redis.call('SET', 'other', '1')", "0"),
+        ("EVAL", "return redis.call('FLUSHALL')", "0"),
+        ("PUBLISH", "rq:pubsub:x", "{}"),
+    ],
+)
+def test_nothing_else_is_allowed(server: Valkey, user: str, command: tuple[str, ...]) -> None:
+    client = connect(url_of(server, user))
+    with pytest.raises((NoPermissionError, ResponseError), match=r"(?i)permission"):
+        client.execute_command(*command)  # type: ignore[no-untyped-call]
+    client.close()
+
+
+def test_a_client_without_a_user_is_refused(server: Valkey) -> None:
+    with pytest.raises(AuthenticationError):
+        connect(f"unix://{server.socket}").ping()
+
+
+def test_a_job_runs_under_the_two_users(server: Valkey) -> None:
+    gateway = RunningGateway(url_of(server, "gateway"), model=MODEL, max_requests_per_minute=1000)
+    client = connect(url_of(server, "worker"))
+    intake, link, heart = make_worker(client)
+    gateway.start()
+    try:
+        heart.register()
+        intake.open()
+        heart.also = intake.beat
+        with gateway.client() as http:
+            http.headers["Idempotency-Key"] = "k"
+            job_id = http.post("/generate", json={"prompt": "x", "timeout_s": 60}).json()["job_id"]
+            assert http.post("/generate", json={"prompt": "x", "timeout_s": 60}).status_code == 200
+            (popped,) = pop(link)
+            assert intake.take(job_id).request.prompt == "x"
+            heart.beat()
+            intake.beat()
+            finish(link, popped)
+            intake.settle(job_id, JobStatus.COMPLETED)
+            assert http.get(f"/jobs/{job_id}?wait_s=5").json()["status"] == "completed"
+            assert "event: end" in http.get(f"/jobs/{job_id}/stream").text
+            http.headers.pop("Idempotency-Key")
+            failed = http.post("/generate", json={"prompt": "y"}).json()["job_id"]
+            (popped,) = pop(link)
+            intake.take(failed)
+            link.park(failed, popped.attempt)
+            intake.release(failed)
+            assert http.delete(f"/jobs/{failed}").json()["status"] == "cancelled"
+            assert http.get("/jobs").json()["jobs"]
+            assert http.get("/metrics").status_code == 200
+            link.wait_for_bell(0.01)
+            lost = PlayedWorker(client, "lost", MODEL)
+            lost_job = http.post("/generate", json={"prompt": "z"}).json()["job_id"]
+            assert lost.take() == lost_job
+            connect(server.url).delete(beat_key("lost"))
+            Sweeper(heartbeat_ttl_s=4, max_deaths=3, result_ttl_s=60).bury(
+                client, "lost", only_if_lapsed=True
+            )
+            assert http.get(f"/jobs/{lost_job}").json()["status"] == "queued"
+            assert http.delete(f"/jobs/{lost_job}").json()["status"] == "cancelled"
+        gateway.do_upkeep()
+    finally:
+        heart.stop()
+        intake.close()
+        gateway.stop()
+        client.close()
+    denied = connect(server.url).execute_command("ACL", "LOG")  # type: ignore[no-untyped-call]
+    assert denied == []
+
+
+def make_worker(client: Redis) -> tuple[Intake, Link, Heart]:
+    report = WorkerReport(
+        name="w", incarnation="w.1", pid=1, host="h", model=MODEL, state=WorkerState.READY
+    )
+    intake = Intake(
+        client,
+        model=MODEL,
+        incarnation="w.1",
+        heartbeat_ttl_s=4,
+        result_ttl_s=60,
+        on_stop=lambda _: None,
+        on_shutdown=lambda: None,
+    )
+    link = Link(
+        client,
+        incarnation="w.1",
+        model=MODEL,
+        slots=4,
+        result_ttl_s=60,
+        patience=16,
+        may_wait=lambda: False,
+    )
+    heart = Heart(
+        client,
+        report=lambda: report,
+        pulse=Pulse(60),
+        interval_s=0.05,
+        ttl_s=4,
+        sweeper=Sweeper(heartbeat_ttl_s=4, max_deaths=3, result_ttl_s=60),
+    )
+    return intake, link, heart
