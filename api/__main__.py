@@ -1,9 +1,7 @@
 """``python -m api``: reads the settings, takes the port, serves until it is told to stop."""
 
 import argparse
-import asyncio
 import logging
-import os
 import signal
 import socket
 import sys
@@ -14,41 +12,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from api.app import create_app
+from api.server import GRACE_S, Server
 from shared.errors import ServiceError
 from shared.logs import configure_logging
 from shared.settings import Settings, load_settings
 
-log = logging.getLogger("api")
-
 EX_CONFIG = 78
-#: uvicorn would wait for open streams for ever: they are ended after a while, and their clients
-#: resume. What is open still after GRACE_S is cut.
-STREAM_GRACE_S = 2
-GRACE_S = 5
 _BACKLOG = 2048
-
-
-class Server(uvicorn.Server):
-    """Tells ``ready_fd`` its port once it serves, and ends streams when it stops."""
-
-    def __init__(self, config: uvicorn.Config, app: FastAPI, ready_fd: int | None) -> None:
-        super().__init__(config)
-        self._gateway_app = app
-        self._ready_fd = ready_fd
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        assert sockets, "the port was taken before"
-        host, port = sockets[0].getsockname()[:2]
-        log.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
-        if self._ready_fd is not None:
-            with suppress(OSError), os.fdopen(self._ready_fd, "w") as ready:
-                ready.write(f"ready {port}\n")
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        hub = self._gateway_app.state.gateway.hub
-        asyncio.get_running_loop().call_later(STREAM_GRACE_S, hub.close)
-        await super().shutdown(sockets)
 
 
 def main() -> int:

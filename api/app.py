@@ -9,6 +9,7 @@ from uuid import uuid4
 from fastapi import Depends, FastAPI
 
 from api.deps import Gateway
+from api.drain import Drain
 from api.errors import install_error_handlers
 from api.hub import BLOCK_MS, Hub
 from api.limits import BodyLimit, BodyLimits
@@ -67,7 +68,8 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         upkeep = Upkeep(client, broker, sweeper, result_ttl_s=settings.result_ttl_s)
         tasks = [asyncio.create_task(hub.run()), asyncio.create_task(upkeep.run())]
         stack.push_async_callback(_end, tasks)
-        yield Gateway(settings, model, reads, broker, hub, Vitals())
+        drain = Drain(settings.stream_grace_s)
+        yield Gateway(settings, model, reads, broker, hub, Vitals(), drain)
 
 
 async def _end(tasks: list["asyncio.Task[None]"]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from redis.asyncio import Redis as AsyncRedis
 
+from api.drain import Drain
 from api.hub import Hub
 from api.vitals import Vitals
 from shared.broker import Broker
@@ -20,6 +21,7 @@ class Gateway:
     broker: Broker  #: blocking: call it in a thread
     hub: Hub
     vitals: Vitals
+    drain: Drain
 
 
 def _gateway(request: Request) -> Gateway:

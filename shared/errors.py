@@ -9,7 +9,8 @@ ServiceError
 ├── MethodNotAllowed          method_not_allowed
 ├── Unavailable
 │   ├── RedisUnavailable      redis_unavailable
-│   └── NoWorkerReady         no_worker_ready
+│   ├── NoWorkerReady         no_worker_ready
+│   └── ShuttingDown          shutting_down
 ├── GenerationTimedOut        timeout
 ├── WorkerLost                worker_lost
 ├── NoChatTemplate            no_chat_template
@@ -85,6 +86,12 @@ class NoWorkerReady(Unavailable):
     """No worker is ready."""
 
     code = "no_worker_ready"
+
+
+class ShuttingDown(Unavailable):
+    """This gateway is stopping and accepts no more jobs; try again in a moment."""
+
+    code = "shutting_down"
 
 
 class GenerationTimedOut(ServiceError):

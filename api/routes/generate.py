@@ -50,7 +50,9 @@ _BODY = {
 async def generate(
     request: Request, response: Response, gateway: GatewayDep, request_id: RequestIdDep
 ) -> Accepted:
-    body = parse_generate_request(await request.body())
+    raw = await request.body()
+    gateway.drain.check_admission()
+    body = parse_generate_request(raw)
     job = await run_in_threadpool(gateway.broker.submit, body, request_id)
     links = Links(job=f"/jobs/{job.job_id}", stream=f"/jobs/{job.job_id}/stream")
     response.headers["Location"] = links.job
