@@ -11,6 +11,7 @@ from cli.child import Child
 from cli.embedded import EmbeddedValkey
 from cli.layout import Layout
 from cli.leftovers import dead_incarnations
+from cli.watch import watch_for_stop
 from shared.connection import connect
 from shared.errors import SetupError
 from shared.recovery import Sweeper
@@ -36,9 +37,15 @@ class Pool:
             max_deaths=settings.max_deaths,
             result_ttl_s=settings.result_ttl_s,
         )
-        self.valkey = _valkey_child(valkey) if valkey else None
+        limit_s = settings.heartbeat_ttl_s
+        self.valkey = _valkey_child(valkey, limit_s) if valkey else None
         self.workers = [self._make_worker(i, layout.threads) for i in range(layout.workers)]
-        self.gateway = Child("gateway", self._gateway_command, self._environment)
+        self.gateway = Child(
+            "gateway",
+            self._gateway_command,
+            self._environment,
+            watches=[watch_for_stop(limit_s)],
+        )
 
     @property
     def url(self) -> str:
@@ -78,6 +85,7 @@ class Pool:
 
         child.make_command = make_command
         child.on_death = lambda: self._bury(incarnation)
+        child.watches = [watch_for_stop(self._settings.heartbeat_ttl_s)]
         return child
 
     def _bury(self, incarnation: str) -> None:
@@ -95,7 +103,7 @@ class Pool:
         return [*_PYTHON, "api", *flags, "--ready-fd", str(ready_fd)]
 
 
-def _valkey_child(valkey: EmbeddedValkey) -> Child:
+def _valkey_child(valkey: EmbeddedValkey, stopped_limit_s: float) -> Child:
     # SIGTERM: if the supervisor is killed, Valkey still writes down what it has.
     return Child(
         "valkey",
@@ -103,4 +111,5 @@ def _valkey_child(valkey: EmbeddedValkey) -> Child:
         os.environ,
         death_signal=signal.SIGTERM,
         inherits=(valkey.lock_fd,),
+        watches=[watch_for_stop(stopped_limit_s)],
     )
