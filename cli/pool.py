@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from functools import partial
 from uuid import uuid4
 
 from redis.exceptions import RedisError
@@ -11,7 +12,9 @@ from cli.child import Child
 from cli.embedded import EmbeddedValkey
 from cli.layout import Layout
 from cli.leftovers import dead_incarnations
-from cli.watch import watch_for_stop
+from cli.policy import Patience
+from cli.registrar import Registrar
+from cli.watch import Watch, watch_for_stop
 from shared.connection import connect
 from shared.errors import SetupError
 from shared.recovery import Sweeper
@@ -37,6 +40,8 @@ class Pool:
             max_deaths=settings.max_deaths,
             result_ttl_s=settings.result_ttl_s,
         )
+        bury = partial(self._sweeper.bury, only_if_lapsed=False)
+        self.registrar = Registrar(settings.redis_url, bury)
         limit_s = settings.heartbeat_ttl_s
         self.valkey = _valkey_child(valkey, limit_s) if valkey else None
         self.workers = [self._make_worker(i, layout.threads) for i in range(layout.workers)]
@@ -83,20 +88,16 @@ class Pool:
             flags = ["--name", name, "--incarnation", incarnation, "--threads", str(threads)]
             return [*_PYTHON, "worker", *flags, "--ready-fd", str(ready_fd)]
 
+        limit_s = self._settings.heartbeat_ttl_s
+        left = Watch(
+            "was declared dead by others and has not ended",
+            lambda _pid: self.registrar.has_left(incarnation),
+            Patience(2 * limit_s),  # it exits by itself at its next heartbeat, if it has one
+        )
         child.make_command = make_command
-        child.on_death = lambda: self._bury(incarnation)
-        child.watches = [watch_for_stop(self._settings.heartbeat_ttl_s)]
+        child.on_death = lambda: self.registrar.bury(incarnation)
+        child.watches = [watch_for_stop(limit_s), left]
         return child
-
-    def _bury(self, incarnation: str) -> None:
-        """At once: its jobs go on elsewhere. If Redis is away, the gateway does it later."""
-        client = connect(self._settings.redis_url, timeout_s=2)
-        try:
-            self._sweeper.bury(client, incarnation, only_if_lapsed=False)
-        except RedisError as error:
-            print(f"up: {incarnation} is buried later: {error}", file=sys.stderr)
-        finally:
-            client.close()
 
     def _gateway_command(self, ready_fd: int) -> list[str]:
         flags = ["--host", self._settings.host, "--port", str(self._port)]

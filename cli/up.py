@@ -58,6 +58,7 @@ def _supervise(settings: Settings, pool: Pool) -> None:
         for child in first:
             child.policy.ready()
         pool.bury_leftovers()
+        pool.registrar.start()
         supervisor.start(pool.gateway, *pool.workers)
         supervisor.run_until(lambda: pool.is_ready)
         if not supervisor.is_stopping:
@@ -73,6 +74,7 @@ def _supervise(settings: Settings, pool: Pool) -> None:
         supervisor.num_stop_requests = max(1, supervisor.num_stop_requests)
         groups = [pool.workers, [pool.gateway], first]
         supervisor.stop(groups, settings.drain_timeout_s + _DRAIN_MARGIN_S)
+        pool.registrar.close()
 
 
 def _what_to_try(url: str) -> str:
