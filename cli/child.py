@@ -29,6 +29,7 @@ class Child:
     on_death: Callable[[], None] | None = None
     inherits: tuple[int, ...] = ()  #: descriptors that stay open in it
     watches: Sequence[Watch] = ()
+    hurries: bool = False  #: a second SIGTERM ends its waiting
     policy: RestartPolicy = field(default_factory=RestartPolicy)
     process: subprocess.Popen[bytes] | None = None
     announced: list[str] = field(default_factory=list)  #: words of this start: waiting, ready

@@ -50,6 +50,7 @@ class Pool:
             self._gateway_command,
             self._environment,
             watches=[watch_for_stop(limit_s)],
+            hurries=True,
         )
 
     @property

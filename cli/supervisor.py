@@ -16,6 +16,7 @@ from shared.errors import SetupError
 
 _POLL_S = 0.05
 _LOOK_EVERY_S = 0.5
+_HURRY_AFTER_S = 2.0
 _KILL_AFTER_S = 5.0
 
 
@@ -57,12 +58,19 @@ class Supervisor:
 
     def stop(self, groups: Sequence[Sequence[Child]], drain_s: float) -> None:
         """Group by group: SIGTERM, then SIGKILL to what is still there after its time, which is
-        ``drain_s`` for the first group. A further stop request kills at once."""
+        ``drain_s`` for the first group. A further stop request kills at once. What a later group
+        waits for does not come any more, so it is soon told to hurry."""
         for i, group in enumerate(groups):
             for child in group:
                 child.signal(signal.SIGTERM)
             end_s = self._clock() + (drain_s if i == 0 else _KILL_AFTER_S)
+            hurry_s = self._clock() + _HURRY_AFTER_S if i else float("inf")
             while any(child.is_running for child in group):
+                if self._clock() >= hurry_s:
+                    hurry_s = float("inf")
+                    for child in group:
+                        if child.hurries:
+                            child.signal(signal.SIGTERM)
                 if self._clock() >= end_s or self.num_stop_requests > 1:
                     for child in group:
                         child.signal(signal.SIGKILL)

@@ -21,13 +21,16 @@ READY = "import os, sys; os.write(int(sys.argv[1]), b'ready\\n');"
 SLEEP = "import time; time.sleep(600)"
 
 
-def make_child(script: str, on_death: Callable[[], None] | None = None) -> Child:
+def make_child(
+    script: str, on_death: Callable[[], None] | None = None, hurries: bool = False
+) -> Child:
     return Child(
         "child",
         lambda ready_fd: [sys.executable, "-c", script, str(ready_fd)],
         os.environ,
         on_death=on_death,
         watches=[watch_for_stop(0.2)],
+        hurries=hurries,
     )
 
 
@@ -139,6 +142,21 @@ def test_a_process_under_a_debugger_does_not_count_as_stopped() -> None:
     finally:
         traced.kill()
         traced.wait()
+
+
+def test_what_hurries_is_told_twice_if_it_is_not_of_the_first_group() -> None:
+    script = (
+        "import signal, sys, time; told = [];"
+        "signal.signal(signal.SIGTERM, lambda *_: told.append(1) if not told else sys.exit(0));"
+    )
+    child = make_child(script + READY + SLEEP, hurries=True)
+    supervisor = Supervisor([child])
+    supervisor.start(child)
+    run_until(supervisor, lambda: child.announced == ["ready"])
+    process = child.process
+    assert process is not None
+    supervisor.stop([[], [child]], drain_s=0)
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
