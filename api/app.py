@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 
 from api.access import Access
 from api.deps import Gateway
+from api.drain import Drain
 from api.errors import install_error_handlers
 from api.hub import BLOCK_MS, Hub
 from api.keyring import Keyring
@@ -71,7 +72,8 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         upkeep = Upkeep(client, broker, sweeper, result_ttl_s=settings.result_ttl_s)
         tasks = [asyncio.create_task(hub.run()), asyncio.create_task(upkeep.run())]
         stack.push_async_callback(_end, tasks)
-        yield Gateway(settings, model, reads, broker, hub, upkeep, Vitals())
+        drain = Drain(settings.stream_grace_s)
+        yield Gateway(settings, model, reads, broker, hub, upkeep, Vitals(), drain)
 
 
 async def _end(tasks: list["asyncio.Task[None]"]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from redis.asyncio import Redis as AsyncRedis
 
+from api.drain import Drain
 from api.hub import Hub
 from api.keyring import Caller
 from api.upkeep import Upkeep
@@ -23,6 +24,7 @@ class Gateway:
     hub: Hub
     upkeep: Upkeep
     vitals: Vitals
+    drain: Drain
 
 
 def _gateway(request: Request) -> Gateway:

@@ -6,11 +6,12 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cli.policy import RestartPolicy
+from cli.watch import Watch
 
 _NUM_LAST_WORDS = 12
 _TETHER = [sys.executable, "-P", "-m", "cli.tether"]
@@ -27,6 +28,8 @@ class Child:
     death_signal: signal.Signals = signal.SIGKILL
     on_death: Callable[[], None] | None = None
     inherits: tuple[int, ...] = ()  #: descriptors that stay open in it
+    watches: Sequence[Watch] = ()
+    hurries: bool = False  #: a second SIGTERM ends its waiting
     policy: RestartPolicy = field(default_factory=RestartPolicy)
     process: subprocess.Popen[bytes] | None = None
     announced: list[str] = field(default_factory=list)  #: words of this start: waiting, ready
@@ -37,6 +40,8 @@ class Child:
         read_fd, write_fd = os.pipe()
         self.announced.clear()
         self.policy.started(now_s)
+        for watch in self.watches:
+            watch.patience.begin_anew()
         self.process = subprocess.Popen(
             [
                 *_TETHER,
@@ -67,6 +72,15 @@ class Child:
     def signal(self, number: signal.Signals) -> None:
         if self.process is not None and self.is_running:
             self.process.send_signal(number)
+
+    def complaint(self, now_s: float) -> str | None:
+        """Why it cannot be left to run any longer."""
+        if self.process is None or not self.is_running:
+            return None
+        for watch in self.watches:
+            if watch.patience.is_out(watch.is_so(self.process.pid), now_s):
+                return watch.complaint
+        return None
 
     def reap(self) -> int | None:
         """The exit code, once, after its last words were heard; ``None`` while it runs."""

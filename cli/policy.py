@@ -1,4 +1,5 @@
-"""What a supervisor does about deaths: when to start again, and when to give up. Pure."""
+"""What a supervisor does about deaths: when to start again, and when to give up; and how long it bears
+a child that neither works nor dies. Pure; times are monotonic."""
 
 from dataclasses import dataclass
 
@@ -9,11 +10,13 @@ STABLE_S = 60.0
 MAX_DEATHS_BEFORE_READY = 5
 #: sysexits' EX_CONFIG: the child says that it cannot work as it is set up.
 EXIT_CONFIG = 78
+#: An observer who did not look for so long was stopped himself, and cannot say what went on.
+MAX_GAP_S = 3.0
 
 
 @dataclass(slots=True)
 class RestartPolicy:
-    """Of one child. Times are monotonic."""
+    """Of one child."""
 
     was_ready: bool = False
     num_deaths: int = 0
@@ -38,3 +41,29 @@ class RestartPolicy:
         backoff_s = min(MAX_BACKOFF_S, MIN_BACKOFF_S * 2 ** (self.num_deaths - 1))
         self.next_start_s = now_s + backoff_s
         return True
+
+
+@dataclass(slots=True)
+class Patience:
+    """Runs out when something is seen for longer than ``limit_s`` without a break."""
+
+    limit_s: float
+    _since_s: float | None = None
+    _seen_s: float = float("-inf")
+
+    def is_out(self, is_so: bool, now_s: float) -> bool:
+        """One look; after a ``True`` it begins anew."""
+        was_away = now_s - self._seen_s > MAX_GAP_S
+        self._seen_s = now_s
+        if not is_so:
+            self._since_s = None
+            return False
+        if self._since_s is None or was_away:
+            self._since_s = now_s
+        if now_s - self._since_s <= self.limit_s:
+            return False
+        self.begin_anew()
+        return True
+
+    def begin_anew(self) -> None:
+        self._since_s = None

@@ -5,12 +5,16 @@ import signal
 import sys
 from uuid import uuid4
 
+from redis import Redis
 from redis.exceptions import RedisError
 
 from cli.child import Child
 from cli.embedded import EmbeddedValkey
 from cli.layout import Layout
 from cli.leftovers import dead_incarnations
+from cli.policy import Patience
+from cli.registrar import Registrar
+from cli.watch import Watch, watch_for_stop
 from shared.connection import connect
 from shared.errors import SetupError
 from shared.recovery import Sweeper
@@ -18,6 +22,9 @@ from shared.settings import Settings
 
 # -P: a folder `api` or `worker` where the user happens to stand is not ours.
 _PYTHON = [sys.executable, "-P", "-m"]
+
+#: No worker has a use for them.
+_GATEWAY_SECRETS = {"MINI_VLLM_API_KEYS", "MINI_VLLM_ADMIN_KEYS", "MINI_VLLM_METRICS_KEY"}
 
 
 class Pool:
@@ -30,11 +37,22 @@ class Pool:
             "MINI_VLLM_REDIS_URL": settings.redis_url,
             "MINI_VLLM_MODEL": settings.model,
             "MINI_VLLM_DATA_DIR": str(settings.data_dir),
+            "MINI_VLLM_INSECURE": str(int(settings.insecure)),
         }
         self._sweeper = Sweeper.from_settings(settings)
-        self.valkey = _valkey_child(valkey) if valkey else None
+        self.registrar = Registrar(settings.redis_url, self._bury)
+        #: Whether a death counts against the jobs that the worker held: not what an operator does.
+        self.deaths_count = True
+        limit_s = settings.heartbeat_ttl_s
+        self.valkey = _valkey_child(valkey, limit_s) if valkey else None
         self.workers = [self._make_worker(i, layout.threads) for i in range(layout.workers)]
-        self.gateway = Child("gateway", self._gateway_command, self._environment)
+        self.gateway = Child(
+            "gateway",
+            self._gateway_command,
+            self._environment,
+            watches=[watch_for_stop(limit_s)],
+            hurries=True,
+        )
 
     @property
     def url(self) -> str:
@@ -61,9 +79,13 @@ class Pool:
         finally:
             client.close()
 
+    def _bury(self, client: Redis, incarnation: str) -> None:
+        self._sweeper.bury(client, incarnation, only_if_lapsed=False, counts=self.deaths_count)
+
     def _make_worker(self, number: int, threads: int) -> Child:
         name = f"worker-{number}"
-        child = Child(name, lambda _fd: [], self._environment)
+        environment = {k: v for k, v in self._environment.items() if k not in _GATEWAY_SECRETS}
+        child = Child(name, lambda _fd: [], environment)
         incarnation = ""
 
         def make_command(ready_fd: int) -> list[str]:
@@ -72,26 +94,23 @@ class Pool:
             flags = ["--name", name, "--incarnation", incarnation, "--threads", str(threads)]
             return [*_PYTHON, "worker", *flags, "--ready-fd", str(ready_fd)]
 
+        limit_s = self._settings.heartbeat_ttl_s
+        left = Watch(
+            "was declared dead by others and has not ended",
+            lambda _pid: self.registrar.has_left(incarnation),
+            Patience(2 * limit_s),  # it exits by itself at its next heartbeat, if it has one
+        )
         child.make_command = make_command
-        child.on_death = lambda: self._bury(incarnation)
+        child.on_death = lambda: self.registrar.bury(incarnation)
+        child.watches = [watch_for_stop(limit_s), left]
         return child
-
-    def _bury(self, incarnation: str) -> None:
-        """At once: its jobs go on elsewhere. If Redis is away, the gateway does it later."""
-        client = connect(self._settings.redis_url, timeout_s=2)
-        try:
-            self._sweeper.bury(client, incarnation, only_if_lapsed=False)
-        except RedisError as error:
-            print(f"up: {incarnation} is buried later: {error}", file=sys.stderr)
-        finally:
-            client.close()
 
     def _gateway_command(self, ready_fd: int) -> list[str]:
         flags = ["--host", self._settings.host, "--port", str(self._port)]
         return [*_PYTHON, "api", *flags, "--ready-fd", str(ready_fd)]
 
 
-def _valkey_child(valkey: EmbeddedValkey) -> Child:
+def _valkey_child(valkey: EmbeddedValkey, stopped_limit_s: float) -> Child:
     # SIGTERM: if the supervisor is killed, Valkey still writes down what it has.
     return Child(
         "valkey",
@@ -99,4 +118,5 @@ def _valkey_child(valkey: EmbeddedValkey) -> Child:
         os.environ,
         death_signal=signal.SIGTERM,
         inherits=(valkey.lock_fd,),
+        watches=[watch_for_stop(stopped_limit_s)],
     )

@@ -1,10 +1,11 @@
 """Keeps a set of children alive, and ends them in order.
 
-One loop in one thread: it wakes for a signal or after a short pause, reaps, restarts what its policy
-allows, and says when all have announced themselves.
+One loop in one thread: it wakes for a signal or after a short pause, kills what neither works nor dies,
+reaps, restarts what its policy allows, and says when all have announced themselves.
 """
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from threading import Event
@@ -14,6 +15,8 @@ from cli.child import Child
 from shared.errors import SetupError
 
 _POLL_S = 0.05
+_LOOK_EVERY_S = 0.5
+_HURRY_AFTER_S = 2.0
 _KILL_AFTER_S = 5.0
 
 
@@ -26,6 +29,7 @@ class Supervisor:
         self._children = list(children)
         self._clock = clock
         self._wake = Event()
+        self._next_look_s = 0.0
         self.num_stop_requests = 0
 
     def install_signal_handlers(self) -> None:
@@ -48,20 +52,29 @@ class Supervisor:
         """Tends the children until the condition holds or a stop is requested. Raises ``SetupError``
         with the reason when a child cannot be kept alive."""
         while not self.is_stopping and not condition():
+            self._look()
             self._tend()
             self._pause()
 
     def stop(self, groups: Sequence[Sequence[Child]], drain_s: float) -> None:
         """Group by group: SIGTERM, then SIGKILL to what is still there after its time, which is
-        ``drain_s`` for the first group. A further stop request kills at once."""
+        ``drain_s`` for the first group. A further stop request kills at once. What a later group
+        waits for does not come any more, so it is soon told to hurry."""
         for i, group in enumerate(groups):
             for child in group:
                 child.signal(signal.SIGTERM)
             end_s = self._clock() + (drain_s if i == 0 else _KILL_AFTER_S)
+            hurry_s = self._clock() + _HURRY_AFTER_S if i else float("inf")
             while any(child.is_running for child in group):
+                if self._clock() >= hurry_s:
+                    hurry_s = float("inf")
+                    for child in group:
+                        if child.hurries:
+                            child.signal(signal.SIGTERM)
                 if self._clock() >= end_s or self.num_stop_requests > 1:
                     for child in group:
                         child.signal(signal.SIGKILL)
+                self._look()
                 self._restart_others(groups[i + 1 :])
                 self._pause()
             for child in group:
@@ -72,6 +85,16 @@ class Supervisor:
         if self.num_stop_requests <= 1:
             for group in groups:
                 self._tend(group)
+
+    def _look(self) -> None:
+        now_s = self._clock()
+        if now_s < self._next_look_s:
+            return
+        self._next_look_s = now_s + _LOOK_EVERY_S
+        for child in self._children:
+            if complaint := child.complaint(now_s):
+                print(f"up: {child.name} {complaint}: it is killed", file=sys.stderr)
+                child.signal(signal.SIGKILL)
 
     def _tend(self, children: Sequence[Child] | None = None) -> None:
         for child in self._children if children is None else children:

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import socket
 import sys
 import time
@@ -60,6 +61,7 @@ def _supervise(settings: Settings, pool: Pool) -> None:
         for child in first:
             child.policy.ready()
         pool.bury_leftovers()
+        pool.registrar.start()
         supervisor.start(pool.gateway, *pool.workers)
         supervisor.run_until(lambda: pool.is_ready)
         if not supervisor.is_stopping:
@@ -73,8 +75,12 @@ def _supervise(settings: Settings, pool: Pool) -> None:
     finally:
         run_file.unlink(missing_ok=True)
         supervisor.num_stop_requests = max(1, supervisor.num_stop_requests)
+        pool.deaths_count = False
+        if pool.gateway.announced:
+            pool.gateway.signal(signal.SIGUSR1)  # it takes no more jobs, and tells how they end
         groups = [pool.workers, [pool.gateway], first]
         supervisor.stop(groups, settings.drain_timeout_s + _DRAIN_MARGIN_S)
+        pool.registrar.close()
 
 
 def _what_to_try(url: str) -> str:

@@ -17,7 +17,8 @@ ServiceError
 ├── Unavailable
 │   ├── RedisUnavailable      redis_unavailable
 │   ├── RedisFull             redis_full
-│   └── NoWorkerReady         no_worker_ready
+│   ├── NoWorkerReady         no_worker_ready
+│   └── ShuttingDown          shutting_down
 ├── GenerationTimedOut        timeout
 ├── NoChatTemplate            no_chat_template
 ├── UnknownModel              unknown_model
@@ -147,6 +148,12 @@ class NoWorkerReady(Unavailable):
     """No worker is ready."""
 
     code = "no_worker_ready"
+
+
+class ShuttingDown(Unavailable):
+    """This gateway is stopping and accepts no more jobs; try again in a moment."""
+
+    code = "shutting_down"
 
 
 class GenerationTimedOut(ServiceError):

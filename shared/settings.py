@@ -49,6 +49,9 @@ class Settings(BaseSettings):
     sse_keepalive_s: float = Field(
         15, gt=0, description="comment on a stream that is silent so long"
     )
+    stream_grace_s: float = Field(
+        30, ge=0, description="how long a stopping gateway lets streams and waits go on"
+    )
 
     threads: int = Field(0, ge=0, le=512, description="per worker; 0 takes all usable cores")
     slots: int = Field(8, ge=1, le=128, description="sequences that a worker runs at once")

@@ -35,9 +35,9 @@ def serve(redis: Redis, model: str = MODEL) -> None:
     redis.hset(SERVED, model, int(time.time() * 1000))
 
 
-def make_broker(redis: Redis, **limits: int) -> Broker:
+def make_broker(redis: Redis, model: str = MODEL, **limits: int) -> Broker:
     defaults = {"max_queued_jobs": 1000, "max_queued_chars": 10_000, "max_owner_jobs": 0}
-    return Broker(redis, MODEL, TTL_S, Limits(**defaults | {"worker_grace_ms": 60_000} | limits))
+    return Broker(redis, model, TTL_S, Limits(**defaults | {"worker_grace_ms": 60_000} | limits))
 
 
 def make_link(redis: Redis, name: str, slots: int = 4, patience: int = 16) -> Link:

@@ -72,7 +72,9 @@ async def generate(
     """202 with a new job; 200 with the one that this Idempotency-Key has named before."""
     if idempotency_key is not None:
         check_idempotency_key(idempotency_key)
-    body = parse_generate_request(await request.body())
+    raw = await request.body()
+    gateway.drain.check_admission()
+    body = parse_generate_request(raw)
     job = await run_in_threadpool(
         gateway.broker.submit,
         body,

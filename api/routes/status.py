@@ -42,7 +42,8 @@ async def health() -> dict[str, str]:
 
 @router.get("/ready")
 async def ready(gateway: GatewayDep) -> dict[str, Any]:
-    """503 with the reason while a job would have to wait."""
+    """503 with the reason while a job would have to wait, or would not be accepted."""
+    gateway.drain.check_admission()
     fleet = await read_fleet(gateway.reads, gateway.model)
     num_ready = sum(
         worker.state == WorkerState.READY and worker.model == gateway.model

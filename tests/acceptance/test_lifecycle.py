@@ -67,9 +67,16 @@ def test_sigterm_lets_running_jobs_finish_and_leaves_nothing(start: Any) -> None
     with up.client() as client:
         job_id = submit(client, prompt="Tell me a story", max_tokens=60, ignore_eos=True)
         wait_for_tokens(client, job_id, 1)
-    children = up.descendants
-    assert len(children) >= 3
-    up.signal(signal.SIGTERM)
+        children = up.descendants
+        assert len(children) >= 3
+        up.signal(signal.SIGTERM)
+
+        def is_refused() -> bool:
+            response = client.post("/generate", json={"prompt": "x"})
+            return bool(response.status_code == 503 and "shutting_down" in response.text)
+
+        wait_until(is_refused, 10, "nothing more is taken")
+        assert client.get(f"/jobs/{job_id}").status_code == 200
     assert up.wait() == 0
     assert all_gone(children)
     again = start().wait_ready()

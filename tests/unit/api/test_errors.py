@@ -24,6 +24,7 @@ def body(error: ServiceError) -> Any:
         (errors.MethodNotAllowed(), 405),
         (errors.RedisUnavailable(), 503),
         (errors.NoWorkerReady(), 503),
+        (errors.ShuttingDown(), 503),
         (errors.InternalError(), 500),
         (errors.Unauthorized(), 401),
         (errors.Forbidden(), 403),

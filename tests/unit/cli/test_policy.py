@@ -1,4 +1,4 @@
-from cli.policy import EXIT_CONFIG, RestartPolicy
+from cli.policy import EXIT_CONFIG, MAX_GAP_S, Patience, RestartPolicy
 
 
 def test_a_child_that_dies_is_started_again_after_a_growing_pause() -> None:
@@ -36,3 +36,31 @@ def test_a_long_life_wipes_the_slate() -> None:
     policy.started(100.0)
     policy.died(1, 170.0)
     assert policy.next_start_s == 170.5
+
+
+def looks(patience: Patience, *seen: tuple[float, bool]) -> list[bool]:
+    return [patience.is_out(is_so, now_s) for now_s, is_so in seen]
+
+
+def test_what_lasts_longer_than_the_limit_wears_patience_out() -> None:
+    seen = [(float(i), True) for i in range(100, 106)]
+    assert looks(Patience(4), *seen) == [False, False, False, False, False, True]
+
+
+def test_a_break_gives_patience_back() -> None:
+    patience = Patience(2)
+    seen = [(0.0, True), (1.0, True), (2.0, False), (3.0, True), (5.0, True), (5.1, True)]
+    assert looks(patience, *seen) == [False, False, False, False, False, True]
+
+
+def test_patience_begins_anew_after_it_ran_out_and_when_told() -> None:
+    patience = Patience(1)
+    assert looks(patience, (0.0, True), (1.5, True), (2.0, True)) == [False, True, False]
+    patience.begin_anew()
+    assert looks(patience, (3.5, True), (4.5, True), (4.6, True)) == [False, False, True]
+
+
+def test_an_observer_who_was_away_does_not_count_the_time() -> None:
+    away_s = MAX_GAP_S + 0.1
+    patience = Patience(MAX_GAP_S + 1)
+    assert looks(patience, (0.0, True), (away_s, True), (2 * away_s, True)) == [False] * 3
