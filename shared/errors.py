@@ -3,13 +3,16 @@
 ServiceError
 ├── BadRequest                invalid_request
 │   ├── BodyTooLarge          body_too_large
+│   ├── BodyTimedOut          body_timeout
+│   ├── HeadersTooLarge       headers_too_large
 │   └── PromptTooLong         context_length_exceeded
 ├── JobNotFound               job_not_found
 ├── RouteNotFound             not_found
 ├── MethodNotAllowed          method_not_allowed
 ├── Unavailable
 │   ├── RedisUnavailable      redis_unavailable
-│   └── NoWorkerReady         no_worker_ready
+│   ├── NoWorkerReady         no_worker_ready
+│   └── Overloaded            overloaded
 ├── GenerationTimedOut        timeout
 ├── WorkerLost                worker_lost
 ├── NoChatTemplate            no_chat_template
@@ -43,6 +46,18 @@ class BodyTooLarge(BadRequest):
     """The body of the request is larger than this route takes."""
 
     code = "body_too_large"
+
+
+class BodyTimedOut(BadRequest):
+    """The body of the request did not go on to arrive in time."""
+
+    code = "body_timeout"
+
+
+class HeadersTooLarge(BadRequest):
+    """The request line and the headers together are larger than this service takes."""
+
+    code = "headers_too_large"
 
 
 class PromptTooLong(BadRequest):
@@ -85,6 +100,12 @@ class NoWorkerReady(Unavailable):
     """No worker is ready."""
 
     code = "no_worker_ready"
+
+
+class Overloaded(Unavailable):
+    """The service has as much to do as it can hold; try again."""
+
+    code = "overloaded"
 
 
 class GenerationTimedOut(ServiceError):

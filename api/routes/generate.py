@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
+from api.bounds import check_bounds
 from api.deps import GatewayDep, RequestIdDep
 from api.validation import parse_generate_request
 from shared.protocol import GenerateRequest, JobStatus
@@ -51,6 +52,7 @@ async def generate(
     request: Request, response: Response, gateway: GatewayDep, request_id: RequestIdDep
 ) -> Accepted:
     body = parse_generate_request(await request.body())
+    check_bounds(body, gateway.settings)
     job = await run_in_threadpool(gateway.broker.submit, body, request_id)
     links = Links(job=f"/jobs/{job.job_id}", stream=f"/jobs/{job.job_id}/stream")
     response.headers["Location"] = links.job

@@ -34,9 +34,9 @@ from api.validation import InvalidRequest, parse_generate_request
         ('{"prompt": "x", "stop": [""]}', "stop.0", "stop.0: must not be empty"),
         ('{"prompt": "x", "stop": 5}', "stop", "stop: must be a text or a list of texts"),
         (
-            '{"prompt": "x", "stop": ["%s"]}' % ("y" * 257),
+            '{"prompt": "x", "stop": ["%s"]}' % ("y" * 4097),
             "stop.0",
-            "stop.0: must have at most 256 characters (has 257)",
+            "stop.0: must have at most 4096 characters (has 4097)",
         ),
         (
             '{"messages": [{"role": "robot", "content": "x"}]}',
