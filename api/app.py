@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from fastapi import Depends, FastAPI
 
+from api.body_budget import BodyBudget
 from api.deps import Gateway
 from api.errors import install_error_handlers
 from api.hub import BLOCK_MS, Hub
@@ -38,8 +39,11 @@ def create_app(settings: Settings) -> FastAPI:
     for routes in (generate, jobs, stream, metrics, status):
         app.include_router(routes.router, dependencies=[Depends(refuse_unknown_parameters)])
     install_error_handlers(app)
-    limits = BodyLimits({("POST", "/generate"): settings.max_body_bytes})
-    app.add_middleware(BodyLimit, limits=limits)
+    limits = BodyLimits(
+        {("POST", "/generate"): settings.max_body_bytes}, timeout_s=settings.body_timeout_s
+    )
+    app.state.body_budget = BodyBudget(settings.max_inflight_body_bytes)
+    app.add_middleware(BodyLimit, limits=limits, budget=app.state.body_budget)
     app.add_middleware(RequestId)  # the last one added is the outermost
     return app
 

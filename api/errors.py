@@ -18,7 +18,9 @@ from starlette.responses import Response
 from api.validation import InvalidRequest, Problem, find_problems
 from shared.errors import (
     BadRequest,
+    BodyTimedOut,
     BodyTooLarge,
+    HeadersTooLarge,
     InternalError,
     JobNotFound,
     MethodNotAllowed,
@@ -33,7 +35,9 @@ log = logging.getLogger(__name__)
 #: The nearest class in the order of inheritance decides.
 STATUS: dict[type[ServiceError], int] = {
     BadRequest: 422,
+    BodyTimedOut: 408,
     BodyTooLarge: 413,
+    HeadersTooLarge: 431,
     JobNotFound: 404,
     RouteNotFound: 404,
     MethodNotAllowed: 405,
@@ -64,6 +68,8 @@ def error_response(
     headers = dict(headers or {})
     if status == 503:
         headers["Retry-After"] = str(RETRY_AFTER_S)
+    if status == 408:
+        headers["Connection"] = "close"  # what comes of the body now has no use
     # NOTE: ASCII, so that a lone surrogate of the client's does not fail here.
     return Response(json.dumps(body), status, headers, media_type="application/json")
 
