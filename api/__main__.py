@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from api.app import create_app
+from api.http_protocol import bounded_http
 from shared.errors import ServiceError
 from shared.logs import configure_logging
 from shared.settings import Settings, load_settings
@@ -78,6 +79,7 @@ def main() -> int:
 def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=bounded_http(settings),
         log_config=None,
         access_log=settings.log_level == "debug",
         timeout_graceful_shutdown=GRACE_S,
