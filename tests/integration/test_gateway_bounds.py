@@ -117,6 +117,19 @@ def test_a_head_without_an_end_is_cut(bounded: RunningGateway, begin: bytes, pie
         assert raw.is_closed()
 
 
+def test_a_prompt_beyond_its_setting_is_refused_and_not_queued(
+    valkey_url: str, flushed: Redis
+) -> None:
+    with running(valkey_url, max_prompt_chars=10) as gateway, gateway.client() as http:
+        response = http.post("/generate", json={"prompt": "x" * 11})
+        assert response.status_code == 422
+        error = response.json()["error"]
+        assert error["field"] == "prompt"
+        assert error["message"] == "prompt: must have at most 10 characters (has 11)"
+        assert http.get("/jobs").json()["jobs"] == []
+        assert http.post("/generate", json={"prompt": "x" * 10}).status_code == 202
+
+
 def test_what_is_not_http_is_refused_in_shape(bounded: RunningGateway) -> None:
     with RawConnection(bounded.url) as raw:
         raw.send(b"\x16\x03\x01 hello\r\n\r\n")

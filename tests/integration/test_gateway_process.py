@@ -43,6 +43,13 @@ def test_it_says_its_port_and_then_answers(valkey_url: str) -> None:
     assert (body["name"], body["model"]) == ("mini-vllm", "smollm2")
 
 
+def test_it_bounds_the_head_of_a_request(valkey_url: str) -> None:
+    with running(valkey_url) as (_, port):
+        response = httpx.get(f"http://127.0.0.1:{port}/", headers={"x": "y" * 32_768})
+    assert response.status_code == 431
+    assert response.json()["error"]["code"] == "headers_too_large"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_in_time_with_a_stream_open(valkey_url: str, number: signal.Signals) -> None:
     with running(valkey_url) as (process, port), httpx.Client(timeout=20) as http:
