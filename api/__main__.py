@@ -12,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from api.app import create_app
+from api.http_protocol import bounded_http
 from api.server import GRACE_S, Server
 from shared.errors import ServiceError
 from shared.exposure import check_exposure
@@ -52,6 +53,7 @@ def main() -> int:
 def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=bounded_http(settings),
         log_config=None,
         access_log=settings.log_level == "debug",
         timeout_graceful_shutdown=GRACE_S,

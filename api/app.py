@@ -9,6 +9,7 @@ from uuid import uuid4
 from fastapi import Depends, FastAPI
 
 from api.access import Access
+from api.body_budget import BodyBudget
 from api.deps import Gateway
 from api.drain import Drain
 from api.errors import install_error_handlers
@@ -44,8 +45,11 @@ def create_app(settings: Settings) -> FastAPI:
     for routes in (generate, jobs, stream, metrics, status):
         app.include_router(routes.router, dependencies=checks)
     install_error_handlers(app)
-    limits = BodyLimits({("POST", "/generate"): settings.max_body_bytes})
-    app.add_middleware(BodyLimit, limits=limits)
+    limits = BodyLimits(
+        {("POST", "/generate"): settings.max_body_bytes}, timeout_s=settings.body_timeout_s
+    )
+    app.state.body_budget = BodyBudget(settings.max_inflight_body_bytes)
+    app.add_middleware(BodyLimit, limits=limits, budget=app.state.body_budget)
     app.add_middleware(Access, keyring=Keyring.from_settings(settings))
     app.add_middleware(RequestId)  # the last one added is the outermost
     return app

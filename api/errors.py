@@ -18,8 +18,10 @@ from starlette.responses import Response
 from api.validation import InvalidRequest, Problem, find_problems
 from shared.errors import (
     BadRequest,
+    BodyTimedOut,
     BodyTooLarge,
     Forbidden,
+    HeadersTooLarge,
     IdempotencyConflict,
     InternalError,
     JobNotFound,
@@ -38,11 +40,13 @@ log = logging.getLogger(__name__)
 #: The nearest class in the order of inheritance decides.
 STATUS: dict[type[ServiceError], int] = {
     BadRequest: 422,
+    BodyTimedOut: 408,
     BodyTooLarge: 413,
     Unauthorized: 401,
     Forbidden: 403,
     IdempotencyConflict: 409,
     TooManyRequests: 429,
+    HeadersTooLarge: 431,
     JobNotFound: 404,
     RouteNotFound: 404,
     MethodNotAllowed: 405,
@@ -74,6 +78,8 @@ def error_response(
     wait_s = error.retry_after_s or (RETRY_AFTER_S if status == 503 else None)
     if wait_s is not None:
         headers["Retry-After"] = str(wait_s)
+    if status == 408:
+        headers["Connection"] = "close"  # what comes of the body now has no use
     # NOTE: ASCII, so that a lone surrogate of the client's does not fail here.
     return Response(json.dumps(body), status, headers, media_type="application/json")
 

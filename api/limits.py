@@ -1,12 +1,16 @@
-"""A body that is larger than its route takes is refused, by what it announces and while it arrives."""
+"""A body that is larger than its route takes, that stalls, or for which there is no room, is refused:
+by what it announces, and while it arrives.
+"""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.body_budget import BodyBudget
 from api.errors import error_response
-from shared.errors import BodyTooLarge
+from shared.errors import BodyTimedOut, BodyTooLarge, Overloaded
 
 #: Of routes that say nothing else; none of them has a use for a body.
 DEFAULT_BODY_BYTES = 65_536
@@ -18,6 +22,7 @@ class BodyLimits:
 
     routes: Mapping[tuple[str, str], int]
     default_bytes: int = DEFAULT_BODY_BYTES
+    timeout_s: float = 30  #: between two pieces
 
     def of(self, method: str, path: str) -> int:
         return self.routes.get((method, path), self.default_bytes)
@@ -27,23 +32,52 @@ class BodyLimits:
 class _CountedBody:
     receive: Receive
     max_bytes: int
+    timeout_s: float
+    budget: BodyBudget
     num_bytes: int = field(default=0, init=False)
+    held_bytes: int = field(default=0, init=False)
+    is_whole: bool = field(default=False, init=False)
+    is_answered: bool = field(default=False, init=False)
 
     async def __call__(self) -> Message:
-        message = await self.receive()
-        if message["type"] == "http.request":
-            self.num_bytes += len(message.get("body", b""))
-            if self.num_bytes > self.max_bytes:
-                raise _too_large(self.max_bytes)
+        message = await self._next()
+        self.is_whole = not message.get("more_body", False)  # nothing follows a disconnect either
+        num_bytes = len(message.get("body", b""))
+        self.num_bytes += num_bytes
+        if self.num_bytes > self.max_bytes:
+            raise _too_large(self.max_bytes)
+        if not self.is_answered:
+            self.budget.take(num_bytes)
+            self.held_bytes += num_bytes
         return message
+
+    async def _next(self) -> Message:
+        """After the body, the application waits here for the client to leave: as long as it likes."""
+        if not self.is_whole and not self.is_answered:
+            try:
+                async with asyncio.timeout(self.timeout_s):
+                    return await self.receive()
+            except TimeoutError:
+                # Asked again: the answer may have begun in another task while this one waited.
+                if not self.is_answered:
+                    raise BodyTimedOut(
+                        f"The body did not go on for {self.timeout_s:g} s; nothing was accepted."
+                    ) from None
+        return await self.receive()
+
+    def release(self) -> None:
+        self.is_answered = True
+        self.budget.give_back(self.held_bytes)
+        self.held_bytes = 0
 
 
 class BodyLimit:
-    """Middleware. What the application has not caught itself ends here as 413."""
+    """Middleware. What the application has not caught itself ends here as 413, 408 or 503."""
 
-    def __init__(self, app: ASGIApp, limits: BodyLimits) -> None:
+    def __init__(self, app: ASGIApp, limits: BodyLimits, budget: BodyBudget) -> None:
         self._app = app
         self._limits = limits
+        self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -53,19 +87,21 @@ class BodyLimit:
         if _announced_bytes(scope) > max_bytes:
             await error_response(_too_large(max_bytes))(scope, receive, send)
             return
-        has_started = False
+        body = _CountedBody(receive, max_bytes, self._limits.timeout_s, self._budget)
 
         async def watched_send(message: Message) -> None:
-            nonlocal has_started
-            has_started = True
+            # A request that is answered has been handled; a stream would hold its body to its end.
+            body.release()
             await send(message)
 
         try:
-            await self._app(scope, _CountedBody(receive, max_bytes), watched_send)
-        except BodyTooLarge as error:
-            if has_started:
+            await self._app(scope, body, watched_send)
+        except (BodyTooLarge, BodyTimedOut, Overloaded) as error:
+            if body.is_answered:
                 raise
             await error_response(error)(scope, receive, send)
+        finally:
+            body.release()
 
 
 def _announced_bytes(scope: Scope) -> int:

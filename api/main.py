@@ -1,4 +1,8 @@
-"""``uvicorn api.main:app``: the gateway with its settings from the environment."""
+"""``uvicorn api.main:app``: the gateway with its settings from the environment.
+
+uvicorn's own protocol reads the connections then, which bounds neither the size nor the time of a
+head: ``python -m api`` does.
+"""
 
 from fastapi import FastAPI
 

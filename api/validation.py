@@ -1,5 +1,6 @@
 """Reads the body of a request, and turns pydantic's errors into messages that name field and limit."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,10 +13,14 @@ from shared.protocol import GenerateRequest
 
 _MAX_ECHO_CHARS = 40
 
+#: Half of a character outside the basic plane, as JSON escapes it; harmless where its other half is.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
 _PHRASES = {
     "extra_forbidden": "unknown field",
     "missing": "is required",
     "string_type": "must be a text",
+    "string_unicode": "must be valid Unicode text, without lone surrogates",
     "tuple_type": "must be a list",
     "int_type": "must be an integer",
     "bool_type": "must be true or false",
@@ -44,7 +49,27 @@ def parse_generate_request(body: bytes) -> GenerateRequest:
     try:
         return GenerateRequest.model_validate_json(body, strict=True)
     except ValidationError as error:
-        raise InvalidRequest(find_problems(error.errors(include_url=False))) from None
+        problems = find_problems(error.errors(include_url=False))
+        raise InvalidRequest(_surrogate_problems(body) or problems) from None
+
+
+def _surrogate_problems(body: bytes) -> list[Problem]:
+    """Pydantic's JSON parser ends at a lone surrogate and does not say in which field; Python's
+    reads it, and then the field is refused by name. Empty where that is not what is wrong."""
+    if not _SURROGATE.search(body):
+        return []
+    try:
+        GenerateRequest.model_validate(json.loads(body.decode()))
+    except ValidationError as error:
+        rows = [e for e in error.errors(include_url=False) if _has_surrogate(e["input"])]
+        return find_problems(rows)
+    except (ValueError, RecursionError):
+        pass
+    return []
+
+
+def _has_surrogate(value: object) -> bool:
+    return isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def find_problems(rows: Iterable[Mapping[str, Any]]) -> list[Problem]:
@@ -101,7 +126,7 @@ def _phrase(row: Mapping[str, Any]) -> str:
 def _echo(row: Mapping[str, Any]) -> str:
     """The value that was refused, where it is short and is not the reason by itself."""
     value = row.get("input")
-    if row["type"] in ("missing", "too_short", "too_long", "value_error"):
+    if row["type"] in ("missing", "too_short", "too_long", "value_error", "string_unicode"):
         return ""
     if not isinstance(value, bool | int | float | str | None):
         return ""

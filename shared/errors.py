@@ -3,6 +3,8 @@
 ServiceError
 ├── BadRequest                invalid_request
 │   ├── BodyTooLarge          body_too_large
+│   ├── BodyTimedOut          body_timeout
+│   ├── HeadersTooLarge       headers_too_large
 │   └── PromptTooLong         context_length_exceeded
 ├── IdempotencyConflict       idempotency_conflict
 ├── Unauthorized              unauthorized
@@ -18,7 +20,8 @@ ServiceError
 │   ├── RedisUnavailable      redis_unavailable
 │   ├── RedisFull             redis_full
 │   ├── NoWorkerReady         no_worker_ready
-│   └── ShuttingDown          shutting_down
+│   ├── ShuttingDown          shutting_down
+│   └── Overloaded            overloaded
 ├── GenerationTimedOut        timeout
 ├── NoChatTemplate            no_chat_template
 ├── UnknownModel              unknown_model
@@ -58,6 +61,18 @@ class BodyTooLarge(BadRequest):
     """The body of the request is larger than this route takes."""
 
     code = "body_too_large"
+
+
+class BodyTimedOut(BadRequest):
+    """The body of the request did not go on to arrive in time."""
+
+    code = "body_timeout"
+
+
+class HeadersTooLarge(BadRequest):
+    """The request line and the headers together are larger than this service takes."""
+
+    code = "headers_too_large"
 
 
 class PromptTooLong(BadRequest):
@@ -154,6 +169,12 @@ class ShuttingDown(Unavailable):
     """This gateway is stopping and accepts no more jobs; try again in a moment."""
 
     code = "shutting_down"
+
+
+class Overloaded(Unavailable):
+    """The service has as much to do as it can hold; try again."""
+
+    code = "overloaded"
 
 
 class GenerationTimedOut(ServiceError):

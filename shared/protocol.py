@@ -12,6 +12,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 #: llama.cpp takes 0xFFFFFFFF for "draw a random seed", so it is not a seed.
 MAX_SEED = 2**32 - 2
 
+#: What a setting of the gateway may be raised to. A worker does not know the gateway's settings: it
+#: takes all that some gateway may have accepted.
+PROMPT_CHARS_CEILING = 16_777_216
+MESSAGES_CEILING = 65_536
+STOPS_CEILING = 256
+STOP_CHARS_CEILING = 4096
+
 
 def _encodable(text: str) -> str:
     try:
@@ -22,7 +29,7 @@ def _encodable(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_encodable)]
-StopText = Annotated[Text, Field(min_length=1, max_length=256)]
+StopText = Annotated[Text, Field(min_length=1, max_length=STOP_CHARS_CEILING)]
 
 
 class Priority(StrEnum):
@@ -57,7 +64,7 @@ class Frozen(BaseModel):
 
 class Message(Frozen):
     role: Literal["system", "user", "assistant"]
-    content: Text
+    content: Annotated[Text, Field(max_length=PROMPT_CHARS_CEILING)]
 
 
 class Sampling(Frozen):
@@ -82,12 +89,12 @@ class GenerateRequest(Sampling):
         json_schema_extra={"examples": [{"prompt": "Explain gravity simply", "max_tokens": 64}]},
     )
 
-    prompt: Text | None = Field(None, min_length=1)
-    messages: tuple[Message, ...] | None = Field(None, min_length=1, max_length=1024)
+    prompt: Text | None = Field(None, min_length=1, max_length=PROMPT_CHARS_CEILING)
+    messages: tuple[Message, ...] | None = Field(None, min_length=1, max_length=MESSAGES_CEILING)
     raw: bool = Field(False, description="continue the prompt as it is, without chat template")
     max_tokens: int = Field(256, ge=1, le=1_000_000)
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
-    stop: StopText | Annotated[tuple[StopText, ...], Field(max_length=16)] = ()
+    stop: StopText | Annotated[tuple[StopText, ...], Field(max_length=STOPS_CEILING)] = ()
     timeout_s: float | None = Field(None, gt=0, le=604_800, allow_inf_nan=False)
     priority: Priority = Priority.NORMAL
 

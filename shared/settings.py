@@ -7,10 +7,16 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import SetupError
+from shared.protocol import (
+    MESSAGES_CEILING,
+    PROMPT_CHARS_CEILING,
+    STOP_CHARS_CEILING,
+    STOPS_CEILING,
+)
 
 #: Per sequence, unless asked otherwise: a long context costs memory whether it is used or not.
 MAX_CONTEXT_TOKENS = 4096
@@ -44,7 +50,32 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     result_ttl_s: int = Field(86_400, ge=1, description="how long a finished job can be read")
-    max_body_bytes: int = Field(1_048_576, ge=1024, description="of POST /generate")
+    max_body_bytes: int = Field(
+        1_048_576, ge=1024, le=1_073_741_824, description="of POST /generate"
+    )
+    max_inflight_body_bytes: int = Field(
+        268_435_456,
+        ge=1024,
+        description="bodies that a gateway reads or handles at once, together; more get 503",
+    )
+    body_timeout_s: float = Field(
+        30, gt=0, le=3600, description="longest pause between two pieces of a body, else 408"
+    )
+    max_header_bytes: int = Field(
+        32_768, ge=1024, le=1_048_576, description="request line and headers together"
+    )
+    header_timeout_s: float = Field(
+        10, gt=0, le=3600, description="a connection whose headers take longer is closed"
+    )
+    max_prompt_chars: int = Field(
+        200_000,
+        ge=1,
+        le=PROMPT_CHARS_CEILING,
+        description="of `prompt`, or of the contents of all messages together",
+    )
+    max_messages: int = Field(1024, ge=1, le=MESSAGES_CEILING, description="of one request")
+    max_stops: int = Field(16, ge=0, le=STOPS_CEILING, description="stop texts of one request")
+    max_stop_chars: int = Field(256, ge=1, le=STOP_CHARS_CEILING, description="of one stop text")
     max_wait_s: float = Field(60, gt=0, le=3600, description="longest ?wait_s= of GET /jobs/<id>")
     sse_keepalive_s: float = Field(
         15, gt=0, description="comment on a stream that is silent so long"
@@ -92,6 +123,15 @@ class Settings(BaseSettings):
         60, gt=0, description="how long jobs are taken while no worker is there"
     )
 
+    @field_validator("max_inflight_body_bytes")
+    @classmethod
+    def _takes_one_body(cls, value: int, info: ValidationInfo) -> int:
+        """Else the largest body would be told for ever to come again."""
+        max_body_bytes = info.data.get("max_body_bytes", 0)
+        if value < max_body_bytes:
+            raise ValueError(f"must be at least MINI_VLLM_MAX_BODY_BYTES ({max_body_bytes})")
+        return value
+
 
 def load_settings(**overrides: object) -> Settings:
     """Raises ``SetupError`` that names the key, its value and what is wrong with it."""
@@ -99,7 +139,8 @@ def load_settings(**overrides: object) -> Settings:
         return Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as error:
         lines = [
-            f"MINI_VLLM_{str(e['loc'][0]).upper() if e['loc'] else ''}={e['input']!r}: {e['msg']}"
+            f"MINI_VLLM_{str(e['loc'][0]).upper() if e['loc'] else ''}={e['input']!r}: "
+            + e["msg"].removeprefix("Value error, ")
             for e in error.errors()
         ]
         raise SetupError("bad setting: " + "; ".join(lines)) from None

@@ -35,9 +35,15 @@ class RunningGateway:
     def __init__(self, redis_url: str, **settings: object) -> None:
         self.settings = load_settings(redis_url=redis_url, host="127.0.0.1", **settings)
         from api.app import create_app  # here: the other tests of this folder need no gateway
+        from api.http_protocol import bounded_http
 
         self.app = create_app(self.settings)
-        config = uvicorn.Config(self.app, log_config=None, timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            self.app,
+            http=bounded_http(self.settings),
+            log_config=None,
+            timeout_graceful_shutdown=1,
+        )
         self._server = uvicorn.Server(config)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -48,6 +54,10 @@ class RunningGateway:
     @property
     def num_followers(self) -> int:
         return int(self.app.state.gateway.hub.num_followers)
+
+    @property
+    def held_body_bytes(self) -> int:
+        return int(self.app.state.body_budget.held_bytes)
 
     def start(self) -> "RunningGateway":
         """As if a worker of its model had been there a moment ago: jobs are taken."""

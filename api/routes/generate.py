@@ -7,6 +7,7 @@ from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
+from api.bounds import check_bounds
 from api.deps import CallerDep, GatewayDep, RequestIdDep
 from api.validation import parse_generate_request
 from shared.errors import BadRequest
@@ -75,6 +76,7 @@ async def generate(
     raw = await request.body()
     gateway.drain.check_admission()
     body = parse_generate_request(raw)
+    check_bounds(body, gateway.settings)
     job = await run_in_threadpool(
         gateway.broker.submit,
         body,

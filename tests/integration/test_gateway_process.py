@@ -12,6 +12,13 @@ def test_it_says_its_port_and_then_answers(valkey_url: str) -> None:
     assert (body["name"], body["model"]) == ("mini-vllm", "smollm2")
 
 
+def test_it_bounds_the_head_of_a_request(valkey_url: str) -> None:
+    with running(valkey_url) as gateway, gateway.client() as http:
+        response = http.get("/", headers={"x": "y" * 32_768})
+    assert response.status_code == 431
+    assert response.json()["error"]["code"] == "headers_too_large"
+
+
 def test_a_port_that_is_taken_is_said_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

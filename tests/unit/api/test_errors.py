@@ -19,6 +19,9 @@ def body(error: ServiceError) -> Any:
         (errors.BadRequest(), 422),
         (errors.PromptTooLong(), 422),
         (errors.BodyTooLarge(), 413),
+        (errors.BodyTimedOut(), 408),
+        (errors.HeadersTooLarge(), 431),
+        (errors.Overloaded(), 503),
         (errors.JobNotFound(), 404),
         (errors.RouteNotFound(), 404),
         (errors.MethodNotAllowed(), 405),
@@ -48,6 +51,11 @@ def test_only_what_may_pass_says_when_to_come_again() -> None:
     assert error_response(errors.RedisUnavailable()).headers["retry-after"] == "1"
     assert error_response(errors.QueueFull(retry_after_s=17)).headers["retry-after"] == "17"
     assert "retry-after" not in error_response(errors.JobNotFound()).headers
+
+
+def test_what_came_in_half_ends_its_connection() -> None:
+    assert error_response(errors.BodyTimedOut()).headers["connection"] == "close"
+    assert "connection" not in error_response(errors.BodyTooLarge()).headers
 
 
 def test_the_shape_is_the_same_with_and_without_details() -> None:

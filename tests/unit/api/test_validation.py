@@ -34,9 +34,9 @@ from api.validation import InvalidRequest, parse_generate_request
         ('{"prompt": "x", "stop": [""]}', "stop.0", "stop.0: must not be empty"),
         ('{"prompt": "x", "stop": 5}', "stop", "stop: must be a text or a list of texts"),
         (
-            '{"prompt": "x", "stop": ["%s"]}' % ("y" * 257),
+            '{"prompt": "x", "stop": ["%s"]}' % ("y" * 4097),
             "stop.0",
-            "stop.0: must have at most 256 characters (has 257)",
+            "stop.0: must have at most 4096 characters (has 4097)",
         ),
         (
             '{"messages": [{"role": "robot", "content": "x"}]}',
@@ -59,8 +59,54 @@ def test_a_message_names_field_and_limit(body: str, field: str | None, message: 
     assert caught.value.problems == ()
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000, b'{"prompt": "\\ud800"}'])
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000, b'{"prompt": "\\ud800"'])
 def test_what_is_not_json_is_said_to_be_so(body: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="the body is not valid JSON"):
+        parse_generate_request(body)
+
+
+LONE = "must be valid Unicode text, without lone surrogates"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (r'{"prompt": "\ud800"}', "prompt"),
+        (r'{"prompt": "a\uDFFFb"}', "prompt"),
+        (r'{"prompt": "\ud800\u0041"}', "prompt"),
+        (r'{"prompt": "x", "stop": "\udc00"}', "stop"),
+        (r'{"prompt": "x", "stop": ["\udc00"]}', "stop.0"),
+        (r'{"prompt": "x", "stop": ["a", "\ud800"], "max_tokens": 0}', "stop.1"),
+        (r'{"messages": [{"role": "user", "content": "\ud800"}]}', "messages.0.content"),
+        (r'{"prompt": "\ud83d\ude00", "stop": "\ud83d"}', "stop"),
+    ],
+)
+def test_half_a_character_is_refused_at_its_field(body: str, field: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_generate_request(body.encode())
+    assert (caught.value.field, caught.value.message) == (field, f"{field}: {LONE}")
+
+
+@pytest.mark.parametrize("body", [rb'{"\ud800": 1}', rb'{"prompt": "x", "role\ud800": "y"}'])
+def test_half_a_character_in_a_name_is_refused_too(body: bytes) -> None:
+    with pytest.raises(InvalidRequest, match=LONE):
+        parse_generate_request(body)
+
+
+def test_both_halves_are_a_character() -> None:
+    assert parse_generate_request(rb'{"prompt": "\ud83d\ude00"}').prompt == "\U0001f600"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        rb'{"prompt": "\ud800", "prompt": "x"}',
+        rb'{"prompt": "\ud800", "seed": ' + b"9" * 5000 + b"}",
+        rb'{"prompt": "\ud800", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    ],
+    ids=["given twice", "a number of 5000 digits", "deep"],
+)
+def test_what_cannot_be_found_again_is_not_json(body: bytes) -> None:
     with pytest.raises(InvalidRequest, match="the body is not valid JSON"):
         parse_generate_request(body)
 

@@ -5,8 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from shared.errors import SetupError
 from shared.protocol import (
     MAX_SEED,
+    MESSAGES_CEILING,
+    PROMPT_CHARS_CEILING,
+    STOP_CHARS_CEILING,
+    STOPS_CEILING,
     EndEvent,
     Event,
     FinishReason,
@@ -20,6 +25,7 @@ from shared.protocol import (
     job_args_to_wire,
     to_wire,
 )
+from shared.settings import load_settings
 from shared.stream import Entry, parse_entry
 
 END = EndEvent(
@@ -52,7 +58,7 @@ def test_a_bare_prompt_takes_the_defaults_of_llama_server() -> None:
         ({"prompt": "x", "seed": -1}, "seed"),
         ({"prompt": "x", "temperature": float("nan")}, "temperature"),
         ({"prompt": "x", "timeout_s": 0}, "timeout_s"),
-        ({"prompt": "x", "stop": ["y"] * 17}, "stop"),
+        ({"prompt": "x", "stop": ["y"] * (STOPS_CEILING + 1)}, "stop"),
         ({"prompt": "x", "unknown": 1}, "unknown"),
         ({"prompt": "\ud800"}, "prompt"),
         ({"messages": []}, "messages"),
@@ -82,6 +88,28 @@ def test_events_survive_the_wire(event: Event) -> None:
     arguments = Entry("job", 1, event).to_args()
     fields = {b"k": arguments[2].encode(), b"d": arguments[5].encode()}
     assert parse_entry(fields) == event
+
+
+def test_a_worker_takes_all_that_a_gateway_may_be_set_to_accept() -> None:
+    top = {
+        "max_prompt_chars": PROMPT_CHARS_CEILING,
+        "max_messages": MESSAGES_CEILING,
+        "max_stops": STOPS_CEILING,
+        "max_stop_chars": STOP_CHARS_CEILING,
+    }
+    for name, ceiling in top.items():
+        assert getattr(load_settings(**{name: ceiling}), name) == ceiling
+        with pytest.raises(SetupError, match=name.upper()):
+            load_settings(**{name: ceiling + 1})
+    stops = ["y" * STOP_CHARS_CEILING] * STOPS_CEILING
+    message = {"role": "user", "content": "x"}
+    for body in (
+        {"prompt": "x" * PROMPT_CHARS_CEILING, "stop": stops},
+        {"messages": [message | {"content": "x" * PROMPT_CHARS_CEILING}]},
+        {"messages": [message] * MESSAGES_CEILING},
+    ):
+        args = JobArgs.model_validate({"request": body, "seed": 1})
+        assert JobArgs.model_validate(job_args_to_wire(args)) == args
 
 
 def test_only_what_was_given_goes_into_a_job() -> None:

@@ -23,3 +23,18 @@ def test_a_bad_value_names_key_and_value(
         load_settings()
     assert key in caught.value.message
     assert value in caught.value.message
+
+
+def test_the_budget_for_bodies_takes_at_least_one() -> None:
+    assert load_settings(max_body_bytes=4096, max_inflight_body_bytes=4096).max_body_bytes == 4096
+    with pytest.raises(SetupError) as caught:
+        load_settings(max_body_bytes=4096, max_inflight_body_bytes=4095)
+    assert caught.value.message == (
+        "bad setting: MINI_VLLM_MAX_INFLIGHT_BODY_BYTES=4095: "
+        "must be at least MINI_VLLM_MAX_BODY_BYTES (4096)"
+    )
+
+
+def test_the_budget_for_bodies_counts_by_default_too() -> None:
+    with pytest.raises(SetupError, match="MAX_INFLIGHT_BODY_BYTES=268435456: must be at least"):
+        load_settings(max_body_bytes=2**29)

@@ -1,0 +1,43 @@
+"""What a request may hold: pure, so that every bound is a setting and every refusal names it.
+
+``GenerateRequest`` has ceilings of its own, which a worker holds to; these are the gateway's.
+"""
+
+from api.validation import InvalidRequest, Problem
+from shared.protocol import GenerateRequest
+from shared.settings import Settings
+
+
+def check_bounds(request: GenerateRequest, settings: Settings) -> None:
+    """Raises ``InvalidRequest`` with all that is too long or too many."""
+    problems = [*_input_problems(request, settings), *_stop_problems(request, settings)]
+    if problems:
+        raise InvalidRequest(problems)
+
+
+def _input_problems(request: GenerateRequest, settings: Settings) -> list[Problem]:
+    max_chars = settings.max_prompt_chars
+    if request.messages is None:
+        return _at_most("prompt", len(request.prompt or ""), max_chars, "characters")
+    num_chars = sum(len(message.content) for message in request.messages)
+    return [
+        *_at_most("messages", len(request.messages), settings.max_messages, "elements"),
+        *_at_most("messages", num_chars, max_chars, "characters in all contents together"),
+    ]
+
+
+def _stop_problems(request: GenerateRequest, settings: Settings) -> list[Problem]:
+    """Of the texts the first that is too long."""
+    problems = _at_most("stop", len(request.stops), settings.max_stops, "elements")
+    max_chars = settings.max_stop_chars
+    for index, text in enumerate(request.stops):
+        if len(text) > max_chars:
+            field = "stop" if isinstance(request.stop, str) else f"stop.{index}"
+            return problems + _at_most(field, len(text), max_chars, "characters")
+    return problems
+
+
+def _at_most(field: str, found: int, limit: int, unit: str) -> list[Problem]:
+    if found <= limit:
+        return []
+    return [Problem(field, f"{field}: must have at most {limit} {unit} (has {found})")]
