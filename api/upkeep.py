@@ -50,6 +50,8 @@ class Upkeep:
         for job_id in self._broker.expire():
             log.info("job %s: its deadline passed in the queue", job_id)
         if now_s - self._tidied_s >= TIDY_EVERY_S:
+            for job_id in self._broker.mend():
+                log.warning("job %s: it was in no queue and on no worker", job_id)
             self._broker.tidy_registries()
             self._forget_expired_jobs()
             self._tidied_s = now_s

@@ -12,7 +12,7 @@ from uuid import uuid4
 from redis import Redis
 
 from shared.admission import Limits, refusal_of
-from shared.keys import PRIORITIES, SECRET, SUSPECT, queue_key, queue_name
+from shared.keys import OPEN, PRIORITIES, SECRET, SUSPECT, queue_key, queue_name
 from shared.protocol import MAX_SEED, GenerateRequest, JobArgs, JobStatus, Priority
 from shared.rq_job import queue_for, rq_fields
 from shared.scripts import run_script
@@ -109,6 +109,20 @@ class Broker:
             for queue in self._queues.values():
                 pipe.llen(queue.key)
             return dict(zip(self._queues, pipe.execute(), strict=True))
+
+    def mend(self) -> list[str]:
+        """Looks after jobs that are in no queue and on no worker; says which were not well."""
+        open_ids: Any = self._client.smembers(OPEN)
+        names = [queue_name(self._model, p) for p in (*PRIORITIES, SUSPECT)]
+        with self._client.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.lrange(queue_key(name), 0, -1)
+            waiting = {job_id for reply in pipe.execute() for job_id in reply}
+        return [
+            job_id.decode()
+            for job_id in open_ids - waiting
+            if run_script(self._client, "mend", job_id, self._result_ttl_s)
+        ]
 
     def tidy_registries(self) -> None:
         """RQ's registries drop what has expired only when they are asked to; of the started jobs we

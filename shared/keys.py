@@ -21,6 +21,9 @@ WORKERS = PREFIX + "workers"
 #: Sorted set of job ids by creation time in ms, newest last, for ``GET /jobs``.
 JOBS = PREFIX + "jobs"
 
+#: Set of the ids of jobs that have not ended.
+OPEN = PREFIX + "open"
+
 #: Sorted set of queued job ids by deadline in ms.
 DEADLINES = PREFIX + "deadlines"
 

@@ -8,7 +8,7 @@ local function beat_key(incarnation) return P .. 'beat:' .. incarnation end
 local function queue_key(name) return 'rq:queue:' .. name end
 local function suspects_key(model) return 'rq:queue:' .. model .. ':suspect' end
 local WORKERS, SERVICE, DEADLINES, JOBS = P .. 'workers', P .. 'totals', P .. 'deadlines', P .. 'jobs'
-local WAITING, SERVED, NEWS = P .. 'waiting', P .. 'served', P .. 'news'
+local WAITING, SERVED, NEWS, OPEN = P .. 'waiting', P .. 'served', P .. 'news', P .. 'open'
 -- More entries than a job can have tokens (shared/settings.py): no legitimate one reaches it.
 local MAX_STREAM_ENTRIES = 1100000
 
@@ -93,6 +93,7 @@ local function end_job(id, totals, status, payload, busy_ms, ttl_s, now)
   local f = redis.call('HMGET', key, 'created_ms', 'busy_ms', 'count', 'model')
   append_event(id, 'end', payload)
   redis.call('HSET', key, 'status', status, 'end', payload, 'ended_ms', now)
+  redis.call('SREM', OPEN, id)
   redis.call('EXPIRE', key, ttl_s)
   redis.call('EXPIRE', stream_key(id), ttl_s)
   expire_rq_job(id, status, ttl_s)

@@ -55,6 +55,7 @@ redis.call('HSET', job_key(id), 'model', model, 'queue', queue, 'seed', ARGV[4],
 if digest ~= '' then redis.call('HSET', job_key(id), 'body', digest) end
 if ARGV[5] ~= '' then redis.call('HSET', job_key(id), 'deadline_ms', now + tonumber(ARGV[5])) end
 redis.call('ZADD', JOBS, now, id)
+redis.call('SADD', OPEN, id)
 if owner ~= '' then
   redis.call('HSET', job_key(id), 'owner', owner)
   redis.call('SADD', P .. 'owners', owner)

@@ -7,7 +7,15 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from shared.broker import Broker
-from shared.keys import WORKERS, job_key, stream_key, worker_totals_key
+from shared.keys import (
+    OPEN,
+    WORKERS,
+    job_key,
+    queue_key,
+    stream_key,
+    taken_key,
+    worker_totals_key,
+)
 from shared.protocol import (
     Event,
     FinishReason,
@@ -314,3 +322,34 @@ def test_rqs_record_of_a_job_expires_however_it_ended(redis: Redis, broker: Brok
         bury(redis, name, max_deaths=1)
     for job_id in (cancelled, lost):
         assert 0 < redis.ttl(f"rq:job:{job_id}") <= TTL_S
+
+
+def test_a_job_that_an_operator_took_out_of_its_queue_is_mended(
+    redis: Redis, broker: Broker
+) -> None:
+    emptied, popped_away, well, running = (submit(broker) for _ in range(4))
+    link = make_link(redis, "w")
+    queue = queue_key(f"{MODEL}:normal")
+    redis.lrem(queue, 1, running)
+    redis.lpush(queue, running)
+    assert [p.job_id for p in pop(link)] == [running]
+    assert broker.mend() == []
+    redis.lrem(queue, 0, popped_away)
+    redis.lrem(queue, 0, emptied)
+    redis.delete(f"rq:job:{emptied}")  # as `rq empty` does
+    assert sorted(broker.mend()) == sorted([emptied, popped_away])
+    assert broker.mend() == []
+    assert redis.lrange(queue, 0, -1) == [popped_away.encode(), well.encode()]
+    last = transcript(redis, emptied).end
+    assert last is not None
+    assert last.error is not None
+    assert last.error.code == "removed"
+    assert redis.smembers(OPEN) == {i.encode() for i in (popped_away, well, running)}
+
+
+def test_a_job_that_runs_on_no_worker_goes_back_to_its_queue(redis: Redis, broker: Broker) -> None:
+    job_id = submit(broker)
+    pop(make_link(redis, "w"))
+    redis.srem(taken_key("w"), job_id)
+    assert broker.mend() == [job_id]
+    assert record(redis, job_id).status is JobStatus.QUEUED
