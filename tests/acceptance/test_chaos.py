@@ -13,10 +13,10 @@ import pytest
 
 from tests.acceptance.undisturbed import undisturbed_crowd, undisturbed_texts, wait_for_moment
 from tests.acceptance.victims import (
-    assert_nothing_is_left,
     gateway_pid,
     has_ended,
     holder_of,
+    stop_in_order,
     strike,
     wait_for_workers,
     wait_until_gone,
@@ -34,9 +34,7 @@ def shared_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     try:
         undisturbed_texts(up.wait_ready())
         yield up
-        up.signal(signal.SIGTERM)
-        assert up.wait() == 0
-        assert_nothing_is_left(up.folder)
+        stop_in_order(up)
     finally:
         up.stop()
 

@@ -100,3 +100,9 @@ def processes_of(folder: Path) -> list[psutil.Process]:
 def assert_nothing_is_left(folder: Path) -> None:
     left = [(process.pid, process.name()) for process in processes_of(folder)]
     assert not left, f"processes left behind: {left}"
+
+
+def stop_in_order(up: Up) -> None:
+    up.signal(signal.SIGTERM)
+    assert up.wait() == 0, up.output
+    assert_nothing_is_left(up.folder)
