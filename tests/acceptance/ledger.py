@@ -41,14 +41,15 @@ class Ledger:
     def close(self, told: Sequence[Client] = ()) -> Ends:
         """Waits until every job accepted since has ended, and compares. Job id -> terminal event."""
         accepted = sorted(self._all_ids() - self._ids_before)
-        assert {client.job_id for client in told} <= set(accepted)
+        assert {client.job_id for client in told} <= set(accepted), "a job is not in the list"
         wait_until(lambda: self._all_final(accepted), END_DEADLINE_S, "all accepted jobs end")
         ends = self._ends(accepted)
         self._compare_totals(_totals(self._url), ends)
         for client in told:
             end = ends[client.job_id]
-            assert client.end == end.model_dump(mode="json", include=set(client.end))
-            assert client.num_tokens == end.usage.completion_tokens
+            told_end = end.model_dump(mode="json", include=set(client.end))
+            assert client.end == told_end, f"{client} was told another end than {told_end}"
+            assert client.num_tokens == end.usage.completion_tokens, f"{client}: {end.usage}"
         return ends
 
     def _all_final(self, job_ids: Sequence[str]) -> bool:
@@ -81,7 +82,7 @@ class Ledger:
             "prompt_tokens": sum(end.usage.prompt_tokens for end in ends.values()),
         }
         growth = {name: totals[name] - self._totals_before[name] for name in totals}
-        assert growth == expected
+        assert growth == expected, f"the totals grew by {growth}, not by {expected}"
 
 
 def _totals(url: str) -> dict[str, int]:

@@ -115,15 +115,15 @@ def test_a_job_that_kills_its_workers_fails_alone(up: Up, chance: Random) -> Non
     with undisturbed_crowd(up) as crowd:
         wait_for_moment(crowd, chance)
         poison = httpx.post(up.url + "/generate", json=POISON).json()["job_id"]
-        num_kills = _kill_every_worker_of(up, poison)
+        last_attempt = _kill_whoever_runs(up, poison)
     end = crowd.ends[poison]
     assert end.error is not None
     assert (end.status, end.error.code) == ("failed", "worker_lost")
-    assert end.attempts == num_kills
+    assert end.attempts == last_attempt > 1
 
 
-def _kill_every_worker_of(up: Up, job_id: str) -> int:
-    """Until the job has ended; how many that were."""
+def _kill_whoever_runs(up: Up, job_id: str) -> int:
+    """Until the job has ended; the attempt that was killed last."""
     killed = 0
 
     def runs_again_or_has_ended() -> tuple[int, int] | bool:
@@ -131,7 +131,7 @@ def _kill_every_worker_of(up: Up, job_id: str) -> int:
         return holder if holder and holder[0] > killed else has_ended(up, job_id)
 
     while True:
-        found = wait_until(runs_again_or_has_ended, 60, "the job runs again, or has ended")
+        found = wait_until(runs_again_or_has_ended, 90, "the job runs again, or has ended")
         if found is True:
             return killed
         killed, pid = found

@@ -53,9 +53,11 @@ def undisturbed_crowd(up: Up) -> Iterator[Audited]:
 
 
 def assert_told(url: str, clients: list[Client], expected: list[str]) -> None:
-    assert [c.end["status"] for c in clients] == ["completed"] * len(clients)
-    assert [c.text for c in clients] == expected
-    assert [text_of(url, c.job_id) for c in clients] == expected
+    not_completed = [str(c) for c in clients if c.end["status"] != "completed"]
+    assert not not_completed, f"did not complete: {not_completed}"
+    for client, text in zip(clients, expected, strict=True):
+        assert client.text == text, f"{client}: {client.text!r} instead of {text!r}"
+        assert text_of(url, client.job_id) == text, f"{client}: kept as another text than streamed"
 
 
 def wait_for_moment(crowd: Crowd, chance: Random, each: int = 0) -> None:
