@@ -60,8 +60,10 @@ def assert_told(url: str, clients: list[Client], expected: list[str]) -> None:
         assert text_of(url, client.job_id) == text, f"{client}: kept as another text than streamed"
 
 
-def wait_for_moment(crowd: Crowd, chance: Random, each: int = 0) -> None:
+def wait_for_moment(
+    crowd: Crowd, chance: Random, each: int = 0, latest: int = LATEST_MOMENT
+) -> None:
     """A drawn one, while most of the work is still to be done; ``each`` client has so many tokens."""
-    moment = chance.randint(0, LATEST_MOMENT)
+    moment = chance.randint(0, latest)
     print(f"strikes at {moment} tokens")
     crowd.wait_for_tokens(moment, each)
