@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from redis import Redis
-from redis.exceptions import OutOfMemoryError, RedisError
+from redis.exceptions import ExecAbortError, OutOfMemoryError, RedisError
 from rq.command import handle_command, parse_payload
 from rq.executions import Execution
 from rq.job import JobStatus as RqJobStatus
@@ -78,9 +78,12 @@ class Intake(BaseWorker):
 
     def open(self) -> None:
         """Announces this worker to RQ (``rq info``) and listens for its commands."""
-        self.register_birth()
+        try:
+            self.register_birth()
+            self.set_state(WorkerStatus.IDLE)
+        except OutOfMemoryError as error:
+            log.warning("RQ is not told of this worker: %s", error)
         self.subscribe()
-        self.set_state(WorkerStatus.IDLE)
 
     def close(self) -> None:
         try:
@@ -106,7 +109,7 @@ class Intake(BaseWorker):
             raise InternalError(f"The request of this job cannot be read: {error}") from error
         try:
             self._open_execution(job_id, job)
-        except OutOfMemoryError as error:
+        except (OutOfMemoryError, ExecAbortError) as error:
             # RQ's books need memory; the job does not need RQ's books.
             log.warning("job %s: RQ is not told that it runs: %s", job_id, error)
         return args

@@ -11,7 +11,13 @@ from typing import Any
 
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import (
+    ExecAbortError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from shared.keys import bell_key, stream_key
@@ -21,7 +27,13 @@ from shared.stream import Buried, Entry, Transcript, append_call, read_transcrip
 log = logging.getLogger(__name__)
 
 #: Errors that pass by themselves: the call is repeated.
-_PASSING = (RedisConnectionError, RedisTimeoutError, ReadOnlyError, OutOfMemoryError)
+_PASSING = (
+    RedisConnectionError,
+    RedisTimeoutError,
+    ReadOnlyError,
+    OutOfMemoryError,
+    ExecAbortError,  # a transaction that met one of the others
+)
 _MAX_PAUSE_S = 1.0
 
 

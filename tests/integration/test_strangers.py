@@ -39,17 +39,21 @@ def redis(flushed: Redis) -> Redis:
     return flushed
 
 
-@pytest.fixture
-def intake(redis: Redis) -> Iterator[Intake]:
-    intake = Intake(
+def make_intake(redis: Redis, incarnation: str) -> Intake:
+    return Intake(
         redis,
         model=MODEL,
-        incarnation="w",
+        incarnation=incarnation,
         heartbeat_ttl_s=4,
         result_ttl_s=TTL_S,
         on_stop=lambda _: None,
         on_shutdown=lambda: None,
     )
+
+
+@pytest.fixture
+def intake(redis: Redis) -> Iterator[Intake]:
+    intake = make_intake(redis, "w")
     intake.open()
     yield intake
     intake.close()
@@ -179,15 +183,20 @@ def test_a_request_that_cannot_be_read_is_an_error_of_its_job_alone(
     assert record(redis, spoiled).status is JobStatus.RUNNING
 
 
-def test_a_full_redis_keeps_no_job_from_running(redis: Redis, intake: Intake) -> None:
+def test_a_full_redis_keeps_no_job_from_running(redis: Redis) -> None:
+    """Not even on a worker that starts just then."""
     broker = make_broker(redis)
     job_id = submit(broker)
     try:
         redis.config_set("maxmemory", 1)
+        intake = make_intake(redis, "late")
+        intake.open()
         (popped,) = pop(link := make_link(redis, "w"))
         assert intake.take(job_id).request.prompt == "x"
         finish(link, popped)
         intake.settle(job_id, JobStatus.COMPLETED)
     finally:
         redis.config_set("maxmemory", 0)
+    intake.beat()
+    intake.close()
     assert record(redis, job_id).status is JobStatus.COMPLETED
