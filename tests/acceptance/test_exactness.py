@@ -130,7 +130,7 @@ class Subject:
         if not self._has_head:
             self._prefill(HEAD_SLOT, self.text_tokens[:HEAD_TOKENS], 0, lambda: 56)
             self._has_head = True
-        self.backend._copy_state(HEAD_SLOT, slot)
+        self.backend.copy_slot(HEAD_SLOT, slot)
         truncate_slot(self.backend, slot, num_tokens)
 
     def _prefill(

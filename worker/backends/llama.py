@@ -7,9 +7,7 @@ keeps to them. It knows nothing of jobs, of plans, or of text that is held back.
 import ctypes
 import logging
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
-from time import monotonic
 from typing import Any, NoReturn
 
 import llama_cpp as llama
@@ -19,16 +17,16 @@ from shared.protocol import Message, Sampling
 from shared.settings import MAX_CONTEXT_TOKENS
 from worker.backends.base import ModelFacts, Row
 from worker.backends.chat_template import compile_template
-from worker.backends.sampler import Sampler, derive_seed
+from worker.backends.invariance import is_invariant
+from worker.backends.sampler import Sampler
+from worker.backends.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
 MAX_CHUNK_TOKENS = 56
-MAX_COUNTED_CONTROLS = 256
 CELLS_PER_BLOCK = 256  #: llama.cpp rounds the cells of a sequence up to this
 FLOAT_FTYPES = frozenset({0, 1, 32})  #: llama.h: F32, F16, BF16
 FTYPE_GUESSED = 1024  #: llama.h: a flag
-CHECK_TOKENS = 300  #: past 256 cells, where a lone row takes another attention kernel
 LOG_LEVEL_ERROR = 4
 
 _errors: list[str] = []  #: what llama.cpp said since the last load began
@@ -52,7 +50,6 @@ class LlamaBackend:
         self._context: Any = None
         self._batch: Any = None
         self._samplers: dict[int, Sampler] = {}
-        self._pieces: dict[int, bytes] = {}
         self._state = (ctypes.c_uint8 * 0)()
         self._row_of: dict[int, int] = {}  #: by slot, in the last batch: where its logits are
         llama.llama_log_set(_forward_log, ctypes.c_void_p(0))
@@ -77,21 +74,14 @@ class LlamaBackend:
             self._unusable(_errors[0] if _errors else "llama.cpp cannot load it")
         if llama.llama_model_has_encoder(self._model):
             self._unusable("it has an encoder; only decoder models can generate here")
-        self._vocab = llama.llama_model_get_vocab(self._model)
-        self._num_vocab = llama.llama_vocab_n_tokens(self._vocab)
-        if self._num_vocab == 0:
+        self._vocabulary = Vocabulary(self._model)
+        if self.num_vocab == 0:
             self._unusable("it has no vocabulary")
-        is_end = llama.llama_vocab_is_eog
-        self._ends = frozenset(t for t in range(self._num_vocab) if is_end(self._vocab, t))
-        texts = [self._piece_bytes(t, True).decode(errors="replace") for t in self._controls()]
-        # Those that are a part of another one would be counted twice.
-        self._specials = [t for t in texts if t and sum(t in other for other in texts) == 1]
-        self._max_piece_bytes = max(len(self._piece_bytes(t, True)) for t in range(self._num_vocab))
         self._template = compile_template(
             llama.llama_model_chat_template(self._model, None),
             self._path,
-            bos_token=self._text_of(llama.llama_vocab_bos(self._vocab)),
-            eos_token=self._text_of(llama.llama_vocab_eos(self._vocab)),
+            bos_token=self._vocabulary.bos_text,
+            eos_token=self._vocabulary.eos_text,
         )
 
     def _make_context(self, slots: int, threads: int, context_tokens: int) -> None:
@@ -158,12 +148,6 @@ class LlamaBackend:
         heads = llama.llama_model_n_layer(model) * llama.llama_model_n_head_kv(model)
         return int(heads * (key_dims + value_dims) * 2)
 
-    def _controls(self) -> list[int]:
-        """The first control tokens; some models have thousands that they do not use."""
-        is_control = llama.llama_vocab_is_control
-        found = (t for t in range(self._num_vocab) if is_control(self._vocab, t))
-        return list(islice(found, MAX_COUNTED_CONTROLS))
-
     def _metadata(self, key: str) -> str:
         value = ctypes.create_string_buffer(256)
         llama.llama_model_meta_val_str(self._model, key.encode(), value, len(value))
@@ -171,60 +155,34 @@ class LlamaBackend:
 
     # --- text
 
+    @property
+    def num_vocab(self) -> int:
+        return self._vocabulary.num_tokens
+
     def count_at_least(self, text: str, *, raw: bool) -> int:
-        # llama.cpp's search for special tokens takes the square of how many there are.
-        num_special = 0 if raw else sum(text.count(special) for special in self._specials)
-        return max(num_special, -(-len(text.encode()) // self._max_piece_bytes))
+        return self._vocabulary.count_at_least(text, raw=raw)
 
     def tokenize(self, text: str, *, raw: bool) -> list[int]:
-        encoded = text.encode()
-        size = len(encoded) + 8
-        while True:
-            buffer = (llama.llama_token * size)()
-            count = llama.llama_tokenize(
-                self._vocab, encoded, len(encoded), buffer, size, True, not raw
-            )
-            if count >= 0:
-                break
-            size = -count
-        tokens = list(buffer[:count])
-        bos = llama.llama_vocab_bos(self._vocab)
-        written_twice = not raw and tokens[:2] == [bos, bos]
-        if written_twice and llama.llama_vocab_get_add_bos(self._vocab):
-            return tokens[1:]
-        return tokens
+        return self._vocabulary.tokenize(text, raw=raw)
 
     def render_chat(self, messages: Sequence[Message]) -> str:
         if self._template is None:
             raise NoChatTemplate()
         return self._template.render(messages)
 
-    def _text_of(self, token: int) -> str:
-        return "" if token < 0 else self._piece_bytes(token, True).decode(errors="replace")
-
-    def _piece_bytes(self, token: int, special: bool) -> bytes:
-        size = 64
-        while True:
-            buffer = ctypes.create_string_buffer(size)
-            count = llama.llama_token_to_piece(self._vocab, token, buffer, size, 0, special)
-            if count >= 0:
-                return buffer.raw[:count]
-            size = -count
-
     def piece(self, token: int) -> bytes:
-        piece = self._pieces.get(token)
-        if piece is None:
-            piece = self._pieces[token] = self._piece_bytes(token, False)
-        return piece
+        return self._vocabulary.piece(token)
 
     def is_end(self, token: int) -> bool:
-        return token in self._ends
+        return token in self._vocabulary.ends
 
     # --- slots
 
     def open_slot(self, slot: int, sampling: Sampling, seed: int, history: Sequence[int]) -> None:
         self.close_slot(slot)
-        self._samplers[slot] = Sampler(self._vocab, self._ends, sampling, seed, history)
+        self._samplers[slot] = Sampler(
+            self._vocabulary.handle, self._vocabulary.ends, sampling, seed, history
+        )
 
     def close_slot(self, slot: int) -> None:
         llama.llama_memory_seq_rm(self._memory, slot, -1, -1)
@@ -234,11 +192,12 @@ class LlamaBackend:
 
     def move_slot(self, source: int, target: int) -> None:
         assert target not in self._samplers, f"slot {target} is not empty"
-        self._copy_state(source, target)
+        self.copy_slot(source, target)
         llama.llama_memory_seq_rm(self._memory, source, -1, -1)
         self._samplers[target] = self._samplers.pop(source)
 
-    def _copy_state(self, source: int, *targets: int) -> None:
+    def copy_slot(self, source: int, *targets: int) -> None:
+        """What the slot has computed, not its sampler."""
         size = llama.llama_state_seq_get_size(self._context, source)
         if size > len(self._state):
             self._state = (ctypes.c_uint8 * size)()
@@ -247,6 +206,10 @@ class LlamaBackend:
         for target in targets:
             if not llama.llama_state_seq_set_data(self._context, self._state, size, target):
                 raise RuntimeError(f"the state of slot {source} cannot be put into slot {target}")
+
+    def forget(self, slot: int, position: int) -> None:
+        """What the slot has computed from ``position`` on."""
+        llama.llama_memory_seq_rm(self._memory, slot, position, -1)
 
     # --- steps
 
@@ -262,17 +225,18 @@ class LlamaBackend:
             self._set_row(1, slot, tokens[0], position + 1, self._pads_lone_rows)
         self._run(len(tokens) + is_padded)
         if is_padded:
-            llama.llama_memory_seq_rm(self._memory, slot, position + 1, -1)
+            self.forget(slot, position + 1)
         self._row_of = {slot: last}
 
     def sample_prefill(self, slot: int, index: int) -> int:
         return self._draw(slot, index)
 
     def decode(self, rows: Sequence[Row], indices: Sequence[int]) -> list[int]:
-        self._decode(rows)
+        self.run_rows(rows)
         return [self._draw(row.slot, index) for row, index in zip(rows, indices, strict=True)]
 
-    def _decode(self, rows: Sequence[Row]) -> None:
+    def run_rows(self, rows: Sequence[Row]) -> None:
+        """One step of these sequences; their logits are there until the next one."""
         row_of, padded, count = {}, [], 0
         for i, row in enumerate(rows):
             self._set_row(count, row.slot, row.token, row.position, True)
@@ -287,7 +251,7 @@ class LlamaBackend:
                 count += 1
         self._run(count)
         for row in padded:
-            llama.llama_memory_seq_rm(self._memory, row.slot, row.position + 1, -1)
+            self.forget(row.slot, row.position + 1)
         self._row_of = row_of
 
     def _set_row(self, row: int, slot: int, token: int, position: int, has_output: bool) -> None:
@@ -311,66 +275,19 @@ class LlamaBackend:
         """The float32 logits that the last step gave for ``slot``."""
         assert slot in self._row_of, f"the last step gave no logits for slot {slot}"
         logits = llama.llama_get_logits_ith(self._context, self._row_of[slot])
-        return ctypes.string_at(logits, self._num_vocab * 4)
+        return ctypes.string_at(logits, self.num_vocab * 4)
 
     def check_batch_invariance(self, budget_s: float) -> bool:
-        """Also whether other prompt chunks give the same, as resuming relies on it. Needs all slots
-        empty, and leaves them so. ``budget_s`` bounds the time for the prompt it begins with.
-
-        The type of a file does not tell the types of all of its tensors, so where lone rows differ
-        it tries to pad them, and goes on so if that helps."""
-        if self.facts.slots == 1 or self._is_invariant(budget_s):
+        """Needs all slots empty, and leaves them so. The type of a file does not tell the types of
+        all of its tensors, so where lone rows differ it tries to pad them, and goes on so if that
+        helps."""
+        if self.facts.slots == 1 or is_invariant(self, budget_s, MAX_CHUNK_TOKENS):
             return True
         if self._pads_lone_rows or not self._can_pad:
             return False
         self._pads_lone_rows = True
-        self._pads_lone_rows = self._is_invariant(budget_s)
+        self._pads_lone_rows = is_invariant(self, budget_s, MAX_CHUNK_TOKENS)
         return self._pads_lone_rows
-
-    def _is_invariant(self, budget_s: float) -> bool:
-        end = monotonic() + budget_s
-        prompt = [derive_seed(1, i) % self._num_vocab for i in range(CHECK_TOKENS)]
-        prompt = prompt[: self.facts.context_tokens - 1]
-        position = 0
-        try:
-            while position < len(prompt) and (position == 0 or monotonic() < end):
-                chunk = prompt[position : position + MAX_CHUNK_TOKENS]
-                self.prefill(0, chunk, position)
-                position += len(chunk)
-            return self._has_free_borders(prompt[:position]) and all(
-                self._has_free_batches(token, position) for token in prompt[:2]
-            )
-        finally:
-            for slot in range(self.facts.slots):
-                self.close_slot(slot)
-
-    def _has_free_borders(self, prompt: Sequence[int]) -> bool:
-        expected = self.logits_bytes(0)
-        start = max(0, len(prompt) - 24)
-        llama.llama_memory_seq_rm(self._memory, 0, start, -1)
-        for position in range(start, len(prompt), 3):
-            self.prefill(0, prompt[position : position + 3], position)
-        return self.logits_bytes(0) == expected
-
-    def _has_free_batches(self, token: int, position: int) -> bool:
-        slots = self.facts.slots
-        self._copy_state(0, *range(1, slots))
-        # NOTE: the rows differ in their tokens: K-quants let the neighbours of a row change it,
-        # some rows only, and none where the neighbours are equal.
-        rows = [Row(slot, (token + slot) % self._num_vocab, position) for slot in range(slots)]
-        sizes = sorted({size for size in (2, 3, 4, 5, 8, slots) if size <= slots})
-        lone = [rows[size - 1 : size] for size in (1, *sizes)]
-        expected: dict[int, bytes] = {}
-        for batch in [*lone, *(rows[:size] for size in sizes)]:
-            self._decode(batch)
-            for row in batch:
-                logits = self.logits_bytes(row.slot)
-                if len(batch) == 1:
-                    expected[row.slot] = logits
-                if logits != expected.get(row.slot, logits):
-                    return False
-                llama.llama_memory_seq_rm(self._memory, row.slot, position, -1)
-        return True
 
     def close(self) -> None:
         for sampler in self._samplers.values():

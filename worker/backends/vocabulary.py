@@ -1,0 +1,82 @@
+"""The vocabulary of a model in llama.cpp: text to tokens and back."""
+
+import ctypes
+from itertools import islice
+from typing import Any
+
+import llama_cpp as llama
+
+MAX_COUNTED_CONTROLS = 256
+
+
+class Vocabulary:
+    """``num_tokens`` may be 0: such a model cannot generate. ``handle`` is llama.cpp's."""
+
+    def __init__(self, model: Any) -> None:
+        self.handle: Any = llama.llama_model_get_vocab(model)
+        self.num_tokens: int = llama.llama_vocab_n_tokens(self.handle)
+        self._pieces: dict[int, bytes] = {}
+        tokens = range(self.num_tokens)
+        is_end = llama.llama_vocab_is_eog
+        self.ends = frozenset(t for t in tokens if is_end(self.handle, t))
+        texts = [self._piece_bytes(t, True).decode(errors="replace") for t in self._controls()]
+        # Those that are a part of another one would be counted twice.
+        self._specials = [t for t in texts if t and sum(t in other for other in texts) == 1]
+        self._max_piece_bytes = max((len(self._piece_bytes(t, True)) for t in tokens), default=1)
+
+    @property
+    def bos_text(self) -> str:
+        return self._text_of(llama.llama_vocab_bos(self.handle))
+
+    @property
+    def eos_text(self) -> str:
+        return self._text_of(llama.llama_vocab_eos(self.handle))
+
+    def count_at_least(self, text: str, *, raw: bool) -> int:
+        """How many tokens the text has in any case, without tokenizing it."""
+        # llama.cpp's search for special tokens takes the square of how many there are.
+        num_special = 0 if raw else sum(text.count(special) for special in self._specials)
+        return max(num_special, -(-len(text.encode()) // self._max_piece_bytes))
+
+    def tokenize(self, text: str, *, raw: bool) -> list[int]:
+        """``raw``: special tokens in the text are plain text."""
+        encoded = text.encode()
+        size = len(encoded) + 8
+        while True:
+            buffer = (llama.llama_token * size)()
+            count = llama.llama_tokenize(
+                self.handle, encoded, len(encoded), buffer, size, True, not raw
+            )
+            if count >= 0:
+                break
+            size = -count
+        tokens = list(buffer[:count])
+        bos = llama.llama_vocab_bos(self.handle)
+        written_twice = not raw and tokens[:2] == [bos, bos]
+        if written_twice and llama.llama_vocab_get_add_bos(self.handle):
+            return tokens[1:]
+        return tokens
+
+    def piece(self, token: int) -> bytes:
+        piece = self._pieces.get(token)
+        if piece is None:
+            piece = self._pieces[token] = self._piece_bytes(token, False)
+        return piece
+
+    def _controls(self) -> list[int]:
+        """The first control tokens; some models have thousands that they do not use."""
+        is_control = llama.llama_vocab_is_control
+        found = (t for t in range(self.num_tokens) if is_control(self.handle, t))
+        return list(islice(found, MAX_COUNTED_CONTROLS))
+
+    def _text_of(self, token: int) -> str:
+        return "" if token < 0 else self._piece_bytes(token, True).decode(errors="replace")
+
+    def _piece_bytes(self, token: int, special: bool) -> bytes:
+        size = 64
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            count = llama.llama_token_to_piece(self.handle, token, buffer, size, 0, special)
+            if count >= 0:
+                return buffer.raw[:count]
+            size = -count
