@@ -46,7 +46,9 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(routes.router, dependencies=checks)
     install_error_handlers(app)
     limits = BodyLimits(
-        {("POST", "/generate"): settings.max_body_bytes}, timeout_s=settings.body_timeout_s
+        {("POST", "/generate"): settings.max_body_bytes},
+        timeout_s=settings.body_timeout_s,
+        deadline_s=settings.body_deadline_s,
     )
     app.state.body_budget = BodyBudget(settings.max_inflight_body_bytes)
     app.add_middleware(BodyLimit, limits=limits, budget=app.state.body_budget)

@@ -5,6 +5,7 @@ by what it announces, and while it arrives.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -23,6 +24,7 @@ class BodyLimits:
     routes: Mapping[tuple[str, str], int]
     default_bytes: int = DEFAULT_BODY_BYTES
     timeout_s: float = 30  #: between two pieces
+    deadline_s: float = 300  #: of the whole body
 
     def of(self, method: str, path: str) -> int:
         return self.routes.get((method, path), self.default_bytes)
@@ -33,7 +35,9 @@ class _CountedBody:
     receive: Receive
     max_bytes: int
     timeout_s: float
+    deadline_s: float
     budget: BodyBudget
+    began_s: float = field(default_factory=monotonic, init=False)
     num_bytes: int = field(default=0, init=False)
     held_bytes: int = field(default=0, init=False)
     is_whole: bool = field(default=False, init=False)
@@ -54,16 +58,20 @@ class _CountedBody:
     async def _next(self) -> Message:
         """After the body, the application waits here for the client to leave: as long as it likes."""
         if not self.is_whole and not self.is_answered:
+            left_s = self.began_s + self.deadline_s - monotonic()
             try:
-                async with asyncio.timeout(self.timeout_s):
+                async with asyncio.timeout(max(0, min(self.timeout_s, left_s))):
                     return await self.receive()
             except TimeoutError:
                 # Asked again: the answer may have begun in another task while this one waited.
                 if not self.is_answered:
-                    raise BodyTimedOut(
-                        f"The body did not go on for {self.timeout_s:g} s; nothing was accepted."
-                    ) from None
+                    raise BodyTimedOut(self._why(left_s)) from None
         return await self.receive()
+
+    def _why(self, left_s: float) -> str:
+        if left_s < self.timeout_s:
+            return f"The body was not whole after {self.deadline_s:g} s; nothing was accepted."
+        return f"The body did not go on for {self.timeout_s:g} s; nothing was accepted."
 
     def release(self) -> None:
         self.is_answered = True
@@ -87,7 +95,9 @@ class BodyLimit:
         if _announced_bytes(scope) > max_bytes:
             await error_response(_too_large(max_bytes))(scope, receive, send)
             return
-        body = _CountedBody(receive, max_bytes, self._limits.timeout_s, self._budget)
+        body = _CountedBody(
+            receive, max_bytes, self._limits.timeout_s, self._limits.deadline_s, self._budget
+        )
 
         async def watched_send(message: Message) -> None:
             # A request that is answered has been handled; a stream would hold its body to its end.

@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     body_timeout_s: float = Field(
         30, gt=0, le=3600, description="longest pause between two pieces of a body, else 408"
     )
+    body_deadline_s: float = Field(
+        300, gt=0, le=86_400, description="in which a whole body must come, else 408"
+    )
     max_header_bytes: int = Field(
         32_768, ge=1024, le=1_048_576, description="request line and headers together"
     )

@@ -106,6 +106,23 @@ def test_who_has_the_whole_body_may_wait_for_the_client_to_leave() -> None:
     assert Exchange(wait, "/large", pieces(b"123")).run().status == 200
 
 
+def test_a_body_that_trickles_for_ever_is_refused() -> None:
+    async def trickle() -> Message:
+        await asyncio.sleep(0.01)
+        return {"type": "http.request", "body": b"", "more_body": True}
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    limits = BodyLimits({}, timeout_s=30, deadline_s=0.05)
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+    asyncio.run(BodyLimit(read_all, limits, BodyBudget(9))(scope, trickle, send))
+    assert sent[0]["status"] == 408
+    assert b"not whole after 0.05 s" in sent[1]["body"]
+
+
 def test_an_answer_that_has_begun_is_not_cut_for_a_body_that_stalls() -> None:
     async def answer_while_waiting(scope: Scope, receive: Receive, send: Send) -> None:
         waiting: asyncio.Future[Message] = asyncio.ensure_future(receive())
