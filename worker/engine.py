@@ -57,7 +57,7 @@ class Engine:
     ) -> Events:
         """Renders, tokenizes and takes a slot; ``known`` tokens were sent by earlier attempts.
         Raises ``ServiceError`` for a prompt that cannot be run."""
-        prompt = self._prepare(args)
+        prompt = self._prepare(args, times.submitted_at_s)
         limit = self._backend.facts.context_tokens
         self._check_length(args, str(len(prompt)), len(prompt))
         sequence = Sequence(
@@ -119,10 +119,10 @@ class Engine:
             else:
                 self._backend.move_slot(change.source, change.target)
 
-    def _prepare(self, args: JobArgs) -> list[int]:
+    def _prepare(self, args: JobArgs, at_s: float) -> list[int]:
         """The tokens of the prompt. What fails here fails this job alone."""
         try:
-            text, is_raw = self._render(args)
+            text, is_raw = self._render(args, at_s)
             # Before it is tokenized: that takes seconds for a text that cannot fit anyway.
             at_least = self._backend.count_at_least(text, raw=is_raw)
             self._check_length(args, f"at least {at_least}", at_least)
@@ -144,15 +144,16 @@ class Engine:
                 field="prompt" if args.request.prompt is not None else "messages",
             )
 
-    def _render(self, args: JobArgs) -> tuple[str, bool]:
+    def _render(self, args: JobArgs, at_s: float) -> tuple[str, bool]:
         """The text, and whether it is continued as it is."""
         request = args.request
         if request.messages is not None:
-            return self._backend.render_chat(request.messages), False
+            return self._backend.render_chat(request.messages, at_s), False
         assert request.prompt is not None, "a request has a prompt or messages"
         if request.raw or not self._backend.facts.has_chat_template:
             return request.prompt, True
-        return self._backend.render_chat([Message(role="user", content=request.prompt)]), False
+        messages = [Message(role="user", content=request.prompt)]
+        return self._backend.render_chat(messages, at_s), False
 
     def _drawn(self, token: int) -> Drawn:
         return Drawn(token, self._backend.piece(token), self._backend.is_end(token))

@@ -31,6 +31,7 @@ class JobTimes:
     before_attempt_s: float  #: submit to this attempt
     began_s: float
     ttft_s: float | None = None  #: if an earlier attempt sent the first token
+    submitted_at_s: float = 0.0  #: Unix time
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,4 +201,5 @@ def _times(popped: Popped) -> JobTimes:
         before_attempt_s=(popped.now_ms - popped.created_ms) / 1000,
         began_s=monotonic(),
         ttft_s=None if first_ms is None else (first_ms - popped.created_ms) / 1000,
+        submitted_at_s=popped.created_ms / 1000,
     )

@@ -161,7 +161,8 @@ def test_the_chat_template_takes_every_role(backend: LlamaBackend) -> None:
             Message(role="user", content="Hi {{ 7 * 7 }}"),
             Message(role="assistant", content="Hello."),
             Message(role="user", content="Bye"),
-        ]
+        ],
+        0,
     )
     assert rendered == (
         "<|im_start|>system\nBe brief.<|im_end|>\n"
@@ -175,7 +176,7 @@ def test_the_chat_template_takes_every_role(backend: LlamaBackend) -> None:
 
 
 def test_the_chat_template_has_a_system_message_of_its_own(backend: LlamaBackend) -> None:
-    rendered = backend.render_chat([Message(role="user", content="Hi")])
+    rendered = backend.render_chat([Message(role="user", content="Hi")], 0)
     assert rendered.startswith("<|im_start|>system\nYou are a helpful AI assistant named SmolLM")
 
 
@@ -202,7 +203,7 @@ def test_greedy_needs_no_seed(backend: LlamaBackend) -> None:
 
 def test_ignore_eos_never_draws_an_end(backend: LlamaBackend) -> None:
     messages = [Message(role="user", content="What is 2+2?")]
-    prompt = backend.tokenize(backend.render_chat(messages), raw=False)
+    prompt = backend.tokenize(backend.render_chat(messages, 0), raw=False)
     plain = generate(backend, Sampling(temperature=0), prompt=prompt, num_tokens=16)
     assert any(backend.is_end(token) for token in plain)
     for temperature in (0, 0.8):

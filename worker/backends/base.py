@@ -45,8 +45,9 @@ class Backend(Protocol):
         """A lower bound of the number of tokens, at once: tokenizing a megabyte takes seconds."""
         ...
 
-    def render_chat(self, messages: Sequence[Message]) -> str:
-        """The prompt for an assistant's turn. Raises ``NoChatTemplate`` or ``BadRequest``."""
+    def render_chat(self, messages: Sequence[Message], at_s: float) -> str:
+        """The prompt for an assistant's turn, on the day of ``at_s`` (Unix time). Raises
+        ``NoChatTemplate`` or ``BadRequest``."""
         ...
 
     def piece(self, token: int) -> bytes:

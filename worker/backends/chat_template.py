@@ -5,7 +5,7 @@ It knows messages and text. What a token is, or where the source stood, is the b
 
 import logging
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,10 +22,14 @@ class ChatTemplate:
     def __init__(self, template: Template) -> None:
         self._template = template
 
-    def render(self, messages: Sequence[Message]) -> str:
-        """The prompt for an assistant's turn. Raises ``BadRequest`` if the template refuses."""
+    def render(self, messages: Sequence[Message], at_s: float) -> str:
+        """The prompt for an assistant's turn. ``at_s`` (Unix time) is what the template is told of the
+        date, in UTC: the job's, so that a later attempt and another host give the same. Raises
+        ``BadRequest`` if the template refuses."""
+        at = datetime.fromtimestamp(at_s, UTC)
+        turns = [message.model_dump() for message in messages]
         try:
-            return self._template.render(messages=[message.model_dump() for message in messages])
+            return self._template.render(messages=turns, strftime_now=at.strftime)
         except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
             raise BadRequest(
                 f"the model's chat template refuses these messages: {error}", field="messages"
@@ -43,7 +47,6 @@ def compile_template(
     )
     environment.globals.update(
         raise_exception=_raise_template_error,
-        strftime_now=lambda form: datetime.now().strftime(form),
         bos_token=bos_token,
         eos_token=eos_token,
         add_generation_prompt=True,

@@ -165,10 +165,10 @@ class LlamaBackend:
     def tokenize(self, text: str, *, raw: bool) -> list[int]:
         return self._vocabulary.tokenize(text, raw=raw)
 
-    def render_chat(self, messages: Sequence[Message]) -> str:
+    def render_chat(self, messages: Sequence[Message], at_s: float) -> str:
         if self._template is None:
             raise NoChatTemplate()
-        return self._template.render(messages)
+        return self._template.render(messages, at_s)
 
     def piece(self, token: int) -> bytes:
         return self._vocabulary.piece(token)

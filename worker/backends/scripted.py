@@ -88,7 +88,7 @@ class ScriptedBackend:
     def count_at_least(self, text: str, *, raw: bool) -> int:  # noqa: ARG002
         return len(text) // 4
 
-    def render_chat(self, messages: Sequence[Message]) -> str:
+    def render_chat(self, messages: Sequence[Message], at_s: float) -> str:  # noqa: ARG002
         if not self.facts.has_chat_template:
             raise NoChatTemplate()
         turns = [f"<{message.role}>{message.content}\n" for message in messages]

@@ -1,5 +1,4 @@
 import logging
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -31,13 +30,13 @@ def messages(*roles: str) -> list[Message]:
 
 def test_renders_roles_and_contents_in_order() -> None:
     template = compile_text(ALTERNATING)
-    rendered = template.render(messages("user", "assistant", "user"))
+    rendered = template.render(messages("user", "assistant", "user"), 0)
     assert rendered == "[user] I am user\n[assistant] I am assistant\n[user] I am user\n"
 
 
 def test_a_refusal_is_a_bad_request_in_the_words_of_the_template() -> None:
     with pytest.raises(BadRequest, match="roles must alternate") as caught:
-        compile_text(ALTERNATING).render(messages("user", "user"))
+        compile_text(ALTERNATING).render(messages("user", "user"), 0)
     assert caught.value.field == "messages"
 
 
@@ -52,7 +51,7 @@ def test_a_refusal_is_a_bad_request_in_the_words_of_the_template() -> None:
 )
 def test_a_template_that_fails_is_a_bad_request(source: str) -> None:
     with pytest.raises(BadRequest, match="chat template refuses"):
-        compile_text(source).render(messages("user"))
+        compile_text(source).render(messages("user"), 0)
 
 
 def test_what_a_template_may_rely_on() -> None:
@@ -61,14 +60,19 @@ def test_what_a_template_may_rely_on() -> None:
 go
     {% endif %}
 {% for m in messages %}{% if loop.index0 == 1 %}{% break %}{% endif %}{{ m.role }}{% endfor %}"""
-    assert compile_text(source).render(messages("user", "system")) == "<s></s>\ngo\nuser"
-    year = compile_text("{{ strftime_now('%Y') }}").render(messages("user"))
-    assert abs(int(year) - datetime.now().year) <= 1
+    assert compile_text(source).render(messages("user", "system"), 0) == "<s></s>\ngo\nuser"
+
+
+def test_the_date_is_that_of_the_job_in_utc() -> None:
+    """Else an attempt after midnight, or on another host, would go on behind another prompt."""
+    template = compile_text("{{ strftime_now('%d %b %Y %H:%M') }}")
+    assert template.render(messages("user"), 951_782_399) == "28 Feb 2000 23:59"
+    assert template.render(messages("user"), 951_782_401) == "29 Feb 2000 00:00"
 
 
 def test_content_is_never_a_template() -> None:
     hostile = [Message(role="user", content="{{ 7 * 7 }}{% raise %}")]
-    assert compile_text("{{ messages[0].content }}").render(hostile) == hostile[0].content
+    assert compile_text("{{ messages[0].content }}").render(hostile, 0) == hostile[0].content
 
 
 @pytest.mark.parametrize(
@@ -81,7 +85,7 @@ def test_content_is_never_a_template() -> None:
 )
 def test_a_template_is_kept_in_its_sandbox(source: str) -> None:
     with pytest.raises(BadRequest):
-        compile_text(source).render(messages("user"))
+        compile_text(source).render(messages("user"), 0)
 
 
 @pytest.mark.parametrize("source", [None, b"", b"chatml"])

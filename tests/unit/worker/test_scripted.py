@@ -44,10 +44,10 @@ def test_a_token_is_a_byte() -> None:
 
 def test_chat() -> None:
     messages = [Message(role="system", content="Be brief."), Message(role="user", content="Hi")]
-    prompt = ScriptedBackend().render_chat(messages)
+    prompt = ScriptedBackend().render_chat(messages, 0)
     assert prompt == "<system>Be brief.\n<user>Hi\n<assistant>"
     with pytest.raises(NoChatTemplate):
-        ScriptedBackend(has_chat_template=False).render_chat(messages)
+        ScriptedBackend(has_chat_template=False).render_chat(messages, 0)
 
 
 def test_same_seed_same_tokens() -> None:
