@@ -22,12 +22,9 @@ async def stream_job(
     ] = None,
 ) -> Response:
     """What an EventSource sends by itself counts before the address that it was opened with."""
+    position = Position() if from_ is None else Position.parse(from_, "from")
     if last_event_id:
         position = Position.parse(last_event_id, "Last-Event-ID")
-    elif from_ is not None:
-        position = Position.parse(from_, "from")
-    else:
-        position = Position()
     await find_record(gateway.reads, job_id, caller)
     if position.has_end:
         return Response(status_code=204)
