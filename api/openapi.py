@@ -58,7 +58,9 @@ def _document(app: FastAPI, settings: Settings, keyring: Keyring) -> dict[str, A
                 response.setdefault("headers", {})[_REQUEST_ID] = ref
         methods["parameters"] = [{"$ref": f"#/components/parameters/{_REQUEST_ID}"}]
     paths["/generate"]["post"]["requestBody"] = request_body(settings)
-    _parameter(paths["/jobs/{job_id}"]["get"], "wait_s")["maximum"] = settings.max_wait_s
+    longest_s = settings.max_wait_s
+    wait_s = _parameter(paths["/jobs/{job_id}"]["get"], "wait_s")
+    wait_s |= {"maximum": longest_s, "examples": [min(30, longest_s)]}
     return document
 
 

@@ -35,7 +35,7 @@ Before = Annotated[
 ]
 WaitS = Annotated[
     float,
-    Query(ge=0, description="how long the answer may wait for the job's end", examples=[30]),
+    Query(ge=0, description="how long the answer may wait for the job's end"),
 ]
 LastEventId = Annotated[
     str | None,

@@ -113,6 +113,7 @@ def test_a_new_job_links_to_what_can_be_done_with_it() -> None:
 def test_the_longest_wait_is_that_of_the_gateway() -> None:
     wait_s = operations(document(max_wait_s=15))["GET /jobs/{job_id}"]["parameters"][1]
     assert (wait_s["name"], wait_s["schema"]["maximum"]) == ("wait_s", 15)
+    assert wait_s["schema"]["examples"] == [15]
 
 
 def test_all_good_news_have_an_example() -> None:
