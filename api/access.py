@@ -16,11 +16,15 @@ ADMIN_PATHS = frozenset({"/workers", "/metrics"})
 METRICS_PATH = "/metrics"
 
 
+def needs_key(keyring: Keyring, path: str) -> bool:
+    """A gateway without keys asks for none, but for the metrics if they have their own."""
+    has_own_key = path == METRICS_PATH and keyring.metrics is not None
+    return path not in OPEN_PATHS and (not keyring.is_open or has_own_key)
+
+
 def authorize(keyring: Keyring, path: str, key: str | None) -> Caller:
     """Raises ``Unauthorized`` or ``Forbidden``. Pure."""
-    if path in OPEN_PATHS:
-        return ANYBODY
-    if keyring.is_open and (path != METRICS_PATH or keyring.metrics is None):
+    if not needs_key(keyring, path):
         return ANYBODY
     caller = keyring.identify(key)
     if caller is None:
@@ -53,11 +57,9 @@ class Access:
             await self._app(scope, receive, send)
             return
         try:
-            key = (
-                None
-                if self._keyring.is_open and self._keyring.metrics is None
-                else (presented_key(Headers(scope=scope)))
-            )
+            # A load balancer may have an Authorization of its own: where none is asked for, none is read.
+            is_asked = needs_key(self._keyring, scope["path"])
+            key = presented_key(Headers(scope=scope)) if is_asked else None
             caller = authorize(self._keyring, scope["path"], key)
         except ServiceError as error:
             is_unknown = isinstance(error, Unauthorized)

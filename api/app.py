@@ -16,6 +16,7 @@ from api.errors import install_error_handlers
 from api.hub import BLOCK_MS, Hub
 from api.keyring import Keyring
 from api.limits import BodyLimit, BodyLimits
+from api.openapi import describe_in_openapi
 from api.query import refuse_unknown_parameters
 from api.rate import limit_rate
 from api.request_id import RequestId
@@ -40,7 +41,13 @@ def create_app(settings: Settings) -> FastAPI:
             app.state.gateway = gateway
             yield
 
-    app = FastAPI(title="Mini vLLM", version=_version(), lifespan=lifespan, redirect_slashes=False)
+    app = FastAPI(
+        title="Mini vLLM",
+        version=_version(),
+        lifespan=lifespan,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
     checks = [Depends(limit_rate), Depends(refuse_unknown_parameters)]
     for routes in (generate, jobs, stream, metrics, status):
         app.include_router(routes.router, dependencies=checks)
@@ -52,7 +59,9 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.body_budget = BodyBudget(settings.max_inflight_body_bytes)
     app.add_middleware(BodyLimit, limits=limits, budget=app.state.body_budget)
-    app.add_middleware(Access, keyring=Keyring.from_settings(settings))
+    keyring = Keyring.from_settings(settings)
+    describe_in_openapi(app, settings, keyring)
+    app.add_middleware(Access, keyring=keyring)
     app.add_middleware(RequestId)  # the last one added is the outermost
     return app
 

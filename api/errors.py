@@ -15,6 +15,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from api.allow import allowed_methods
 from api.validation import InvalidRequest, Problem, find_problems
 from shared.errors import (
     BadRequest,
@@ -106,20 +107,22 @@ async def _on_bad_parameters(_request: Request, error: Exception) -> Response:
     return error_response(InvalidRequest(find_problems(rows)))
 
 
-async def _on_http_exception(_request: Request, error: Exception) -> Response:
+async def _on_http_exception(request: Request, error: Exception) -> Response:
     """Starlette's own: no such path, no such method."""
     assert isinstance(error, HTTPException)
     ours: ServiceError
+    headers = dict(error.headers or {})
     match error.status_code:
         case 404:
             ours = RouteNotFound()
         case 405:
             ours = MethodNotAllowed()
+            headers["Allow"] = ", ".join(allowed_methods(request.app.routes, request.scope))
         case status if status < 500:
             ours = InvalidRequest([Problem(None, str(error.detail))])
         case _:
             ours = InternalError()
-    return error_response(ours, status=error.status_code, headers=dict(error.headers or {}))
+    return error_response(ours, status=error.status_code, headers=headers)
 
 
 async def _on_redis_error(request: Request, error: Exception) -> Response:

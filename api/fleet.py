@@ -1,7 +1,7 @@
 """The workers and their totals, read at one moment, so that no counter goes back or counts twice."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from redis.asyncio import Redis
@@ -117,33 +117,3 @@ def _worker_view(
             "last_beat_s": None if beat_ms is None else max(0, now_ms - int(beat_ms)) / 1000,
         }
     )
-
-
-def metrics_of(fleet: Fleet, *, gateway_memory_mb: float, gateway_cpu_percent: float) -> Reply:
-    """The body of ``GET /metrics``. Pure."""
-    totals, live = fleet.totals, [worker for worker in fleet.workers if worker.is_live]
-    return {
-        "total_requests": totals.jobs_ended,
-        "avg_latency_sec": round(totals.avg_latency_s, 6),
-        "tokens_per_sec_avg": round(totals.tokens_per_s, 3),
-        "total_tokens_generated": totals.generated_tokens,
-        "memory_mb": round(gateway_memory_mb + sum(w.memory_mb for w in live), 1),
-        "cpu_percent": round(gateway_cpu_percent + sum(w.cpu_percent for w in live), 1),
-        "jobs": {
-            "queued": sum(fleet.depths.values()),
-            "running": fleet.num_running,
-            "completed": totals.jobs_completed,
-            "failed": totals.jobs_failed,
-            "cancelled": totals.jobs_cancelled,
-        },
-        "queue": fleet.depths | {"depth": sum(fleet.depths.values())},
-        "prompt_tokens_total": totals.prompt_tokens,
-        "gateway": {
-            "memory_mb": round(gateway_memory_mb, 1),
-            "cpu_percent": round(gateway_cpu_percent, 1),
-        },
-        "workers": [
-            worker.model_dump(mode="json") | {"totals": asdict(fleet.totals_of[worker.incarnation])}
-            for worker in fleet.workers
-        ],
-    }

@@ -15,8 +15,8 @@ from shared.keys import job_key, jobs_key, stream_key, worker_key
 from shared.protocol import JobStatus
 from shared.stream import JobRecord, read_transcript
 
-_JOB_ID = re.compile(r"[0-9a-f]{32}")
-_CURSOR = re.compile(r"([0-9]{1,15})-([0-9a-f]{32})")
+JOB_ID = re.compile(r"[0-9a-f]{32}")
+CURSOR = re.compile(r"([0-9]{1,15})-([0-9a-f]{32})")
 
 
 async def find_record(reads: Redis, job_id: str, caller: Caller) -> JobRecord:
@@ -49,7 +49,7 @@ async def read_job(gateway: Gateway, job_id: str, caller: Caller) -> JobView:
 
 
 def check_job_id(job_id: str) -> str:
-    if not _JOB_ID.fullmatch(job_id):
+    if not JOB_ID.fullmatch(job_id):
         raise JobNotFound()
     return job_id
 
@@ -68,7 +68,7 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str) -> "Cursor":
-        match = _CURSOR.fullmatch(text)
+        match = CURSOR.fullmatch(text)
         if match is None:
             raise BadRequest("before: must be `next` of another page", field="before")
         return cls(int(match[1]), match[2])

@@ -19,12 +19,15 @@ from shared.protocol import EndEvent, Event, StartEvent, TokenEvent
 if TYPE_CHECKING:
     from api.hub import Hub
 
+#: Of an ``EndEvent``, what a client is told.
+END_FIELDS = {"status", "finish_reason", "usage", "timings", "error"}
+
 KEEP_ALIVE = b": keep-alive\n\n"
 
 #: json.dumps would make a new one for every event.
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
-_POSITION = re.compile(r"([0-9]{1,12})(\.end)?")
+POSITION = re.compile(r"([0-9]{1,12})(\.end)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Position:
 
     @classmethod
     def parse(cls, text: str, field: str) -> "Position":
-        match = _POSITION.fullmatch(text.strip())
+        match = POSITION.fullmatch(text.strip())
         if match is None:
             raise BadRequest(
                 f"{field}: must be the id of an event: a number of tokens, 0 or more", field=field
@@ -66,8 +69,7 @@ def render_token(event: TokenEvent) -> Frame:
 
 
 def render_end(event: EndEvent, num_tokens: int) -> Frame:
-    fields = {"status", "finish_reason", "usage", "timings", "error"}
-    payload = event.model_dump(mode="json", include=fields)
+    payload = event.model_dump(mode="json", include=END_FIELDS)
     return Frame(num_tokens, _render("end", f"{num_tokens}.end", payload), is_end=True)
 
 

@@ -7,7 +7,7 @@ worker: what stands in Redis is data, never code.
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 #: llama.cpp takes 0xFFFFFFFF for "draw a random seed", so it is not a seed.
 MAX_SEED = 2**32 - 2
@@ -27,6 +27,15 @@ def _encodable(text: str) -> str:
         raise ValueError("must be valid Unicode text, without lone surrogates") from None
     return text
 
+
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+#: JSON has one kind of number: 64.0 is an integer in it, and some clients write it so.
+Integer = Annotated[int, BeforeValidator(_whole)]
+# NOTE: bounds go before the validator: behind it, in a union, pydantic leaves them out of the schema.
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED), BeforeValidator(_whole)]
 
 Text = Annotated[str, AfterValidator(_encodable)]
 StopText = Annotated[Text, Field(min_length=1, max_length=STOP_CHARS_CEILING)]
@@ -71,7 +80,7 @@ class Sampling(Frozen):
     """How tokens are drawn. Defaults are llama-server's; its meaning of each name holds."""
 
     temperature: float = Field(0.8, ge=0, le=5, allow_inf_nan=False)
-    top_k: int = Field(40, ge=0, le=1_000_000, description="0 turns it off")
+    top_k: Integer = Field(40, ge=0, le=1_000_000, description="0 turns it off")
     top_p: float = Field(0.95, ge=0, le=1, allow_inf_nan=False)
     min_p: float = Field(0.05, ge=0, le=1, allow_inf_nan=False)
     repeat_penalty: float = Field(1.0, ge=0.01, le=10, allow_inf_nan=False)
@@ -92,8 +101,8 @@ class GenerateRequest(Sampling):
     prompt: Text | None = Field(None, min_length=1, max_length=PROMPT_CHARS_CEILING)
     messages: tuple[Message, ...] | None = Field(None, min_length=1, max_length=MESSAGES_CEILING)
     raw: bool = Field(False, description="continue the prompt as it is, without chat template")
-    max_tokens: int = Field(256, ge=1, le=1_000_000)
-    seed: int | None = Field(None, ge=0, le=MAX_SEED)
+    max_tokens: Integer = Field(256, ge=1, le=1_000_000)
+    seed: Seed | None = None
     stop: StopText | Annotated[tuple[StopText, ...], Field(max_length=STOPS_CEILING)] = ()
     timeout_s: float | None = Field(None, gt=0, le=604_800, allow_inf_nan=False)
     priority: Priority = Priority.NORMAL

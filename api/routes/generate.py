@@ -1,21 +1,29 @@
 """``POST /generate``: a job is accepted, or refused by name."""
 
-import re
-from typing import Annotated, Any
-
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
+from api import examples
 from api.bounds import check_bounds
 from api.deps import CallerDep, GatewayDep, RequestIdDep
+from api.parameters import IDEMPOTENCY_KEY, IdempotencyKey
+from api.responses import KEYED_ROUTE, header, refusals
 from api.validation import parse_generate_request
-from shared.errors import BadRequest
-from shared.protocol import GenerateRequest, JobStatus
+from shared.errors import (
+    BadRequest,
+    BodyTimedOut,
+    IdempotencyConflict,
+    NoWorkerReady,
+    Overloaded,
+    QueueFull,
+    RedisFull,
+    ShuttingDown,
+    TooManyJobs,
+)
+from shared.protocol import JobStatus
 
 router = APIRouter()
-
-_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 class Links(BaseModel):
@@ -31,36 +39,44 @@ class Accepted(BaseModel):
     links: Links
 
 
-def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
-    """Without references: they would point out of the place in OpenAPI where it stands."""
-    if isinstance(schema, list):
-        return [_inlined(part, definitions) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    whole = schema | definitions.get(str(schema.get("$ref")).rpartition("/")[2], {})
-    return {k: _inlined(v, definitions) for k, v in whole.items() if k not in ("$ref", "$defs")}
-
-
 def check_idempotency_key(key: str) -> None:
-    if not _IDEMPOTENCY_KEY.fullmatch(key):
+    if not IDEMPOTENCY_KEY.fullmatch(key):
         raise BadRequest(
             "Idempotency-Key: must be 1 to 255 printable ASCII characters without spaces",
             field="Idempotency-Key",
         )
 
 
-_SCHEMA = GenerateRequest.model_json_schema()
-#: The body is read here and not by FastAPI, so OpenAPI has to be told of it.
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": _inlined(_SCHEMA, _SCHEMA["$defs"])}},
-    }
+_LOCATION = {"Location": header("the job's own path")}
+_OF_JOB = {"parameters": {"job_id": "$response.body#/job_id"}}
+_LINKS = {
+    name: {"operationId": name, **_OF_JOB} for name in ("get_job", "stream_job", "cancel_job")
+}
+_NEW = examples.shown(examples.ACCEPTED, headers=_LOCATION, links=_LINKS)
+_NAMED_BEFORE = {
+    "model": Accepted,
+    "description": "The job that this Idempotency-Key has named before",
+    **_NEW,
 }
 
 
 @router.post(
-    "/generate", status_code=202, openapi_extra=_BODY, responses={200: {"model": Accepted}}
+    "/generate",
+    summary="Submit a job",
+    status_code=202,
+    response_description="Accepted; the job is in its queue",
+    responses=refusals(
+        *KEYED_ROUTE,
+        BodyTimedOut,
+        IdempotencyConflict,
+        QueueFull,
+        TooManyJobs,
+        RedisFull,
+        NoWorkerReady,
+        ShuttingDown,
+        Overloaded,
+        others={200: _NAMED_BEFORE, 202: _NEW},
+    ),
 )
 async def generate(
     request: Request,
@@ -68,9 +84,9 @@ async def generate(
     gateway: GatewayDep,
     request_id: RequestIdDep,
     caller: CallerDep,
-    idempotency_key: Annotated[str | None, Header()] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> Accepted:
-    """202 with a new job; 200 with the one that this Idempotency-Key has named before."""
+    """Give either `prompt` or `messages`. The text is read at the job and its stream (`links`)."""
     if idempotency_key is not None:
         check_idempotency_key(idempotency_key)
     raw = await request.body()

@@ -1,12 +1,15 @@
 """What this is, whether it lives, and whether it can serve."""
 
-from typing import Any
+from typing import Literal
 
 from fastapi import APIRouter, Request
+from pydantic import BaseModel
 
+from api import examples
 from api.deps import GatewayDep
 from api.fleet import Fleet, read_fleet
-from shared.errors import NoWorkerReady
+from api.responses import ANY_ROUTE, KEYED_ROUTE, refusals
+from shared.errors import NoWorkerReady, RedisUnavailable, ShuttingDown, Unavailable
 from shared.protocol import WorkerState
 
 router = APIRouter()
@@ -25,24 +28,57 @@ ROUTES = {
 }
 
 
-@router.get("/")
-async def describe(request: Request, gateway: GatewayDep) -> dict[str, Any]:
-    return {
-        "name": "mini-vllm",
-        "version": request.app.version,
-        "model": gateway.model,
-        "routes": ROUTES,
-    }
+class Description(BaseModel):
+    name: str
+    version: str
+    model: str
+    routes: dict[str, str]
 
 
-@router.get("/health")
-async def health() -> dict[str, str]:
-    return {"status": "alive"}
+class Alive(BaseModel):
+    status: Literal["alive"] = "alive"
 
 
-@router.get("/ready")
-async def ready(gateway: GatewayDep) -> dict[str, Any]:
-    """503 with the reason while a job would have to wait, or would not be accepted."""
+class Ready(BaseModel):
+    status: Literal["ready"] = "ready"
+    workers_ready: int
+
+
+@router.get(
+    "/",
+    summary="What this is, and its routes",
+    responses=refusals(*KEYED_ROUTE, others={200: examples.shown(examples.DESCRIPTION)}),
+)
+async def describe(request: Request, gateway: GatewayDep) -> Description:
+    return Description(
+        name="mini-vllm", version=request.app.version, model=gateway.model, routes=ROUTES
+    )
+
+
+@router.get(
+    "/health",
+    summary="This process is alive",
+    responses=refusals(*ANY_ROUTE, others={200: examples.shown(examples.ALIVE)}),
+)
+async def health() -> Alive:
+    """Asks nobody. Needs no key."""
+    return Alive()
+
+
+@router.get(
+    "/ready",
+    summary="A job would be run now",
+    responses=refusals(
+        *ANY_ROUTE,
+        NoWorkerReady,
+        ShuttingDown,
+        RedisUnavailable,
+        Unavailable,
+        others={200: examples.shown(examples.READY)},
+    ),
+)
+async def ready(gateway: GatewayDep) -> Ready:
+    """503 with the reason while a job would have to wait, or would not be accepted. Needs no key."""
     gateway.drain.check_admission()
     fleet = await read_fleet(gateway.reads, gateway.model)
     num_ready = sum(
@@ -51,7 +87,7 @@ async def ready(gateway: GatewayDep) -> dict[str, Any]:
     )
     if not num_ready:
         raise NoWorkerReady(_why(fleet, gateway.model))
-    return {"status": "ready", "workers_ready": num_ready}
+    return Ready(workers_ready=num_ready)
 
 
 def _why(fleet: Fleet, model: str) -> str:

@@ -255,6 +255,22 @@ def test_the_docs_describe_the_body_of_generate(http: httpx.Client) -> None:
     assert "$ref" not in str(schema)
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        (f"/jobs/{UNKNOWN}", {"GET", "DELETE"}),
+        ("/generate", {"POST"}),
+        (f"/jobs/{UNKNOWN}/stream", {"GET"}),
+    ],
+)
+def test_allow_lists_all_methods_of_a_path(
+    http: httpx.Client, path: str, allowed: set[str]
+) -> None:
+    response = http.put(path)
+    assert response.status_code == 405
+    assert set(response.headers["allow"].split(", ")) == allowed
+
+
 def test_ready_says_why_not(http: httpx.Client, flushed: Redis) -> None:
     response = http.get("/ready")
     assert response.status_code == 503

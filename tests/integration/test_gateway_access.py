@@ -46,6 +46,16 @@ def test_without_a_key_there_is_nothing_but_health(closed: RunningGateway) -> No
     assert call(closed, None, "GET", "/ready").status_code == 503
 
 
+def test_health_is_told_to_a_load_balancer_with_an_authorization_of_its_own(
+    closed: RunningGateway,
+) -> None:
+    with closed.client() as http:
+        basic = {"Authorization": "Basic eDp5"}
+        assert http.get("/health", headers=basic).status_code == 200
+        assert http.get("/ready", headers=basic).status_code == 503
+        assert http.get("/jobs", headers=basic).status_code == 401
+
+
 def test_a_job_is_there_for_its_key_and_for_admins_alone(
     closed: RunningGateway, flushed: Redis
 ) -> None:

@@ -79,6 +79,18 @@ def test_a_resumed_stream_has_no_gap_and_no_repeat(
     assert ids == [str(n) for n in range(seen + 1, 5)] + ["4.end"]
 
 
+def test_a_bad_from_is_refused_also_where_last_event_id_decides(
+    http: httpx.Client, worker: PlayedWorker
+) -> None:
+    job_id = submit(http)
+    worker.play("a")
+    headers = {"Last-Event-ID": "1"}
+    for place in ("", "x", "-1"):
+        response = http.get(f"/jobs/{job_id}/stream?from={place}", headers=headers)
+        assert (response.status_code, response.json()["error"]["field"]) == (422, "from")
+    assert http.get(f"/jobs/{job_id}/stream?from=0", headers=headers).status_code == 200
+
+
 def test_a_dropped_stream_goes_on_while_the_job_runs(
     http: httpx.Client, worker: PlayedWorker, gateway: RunningGateway
 ) -> None:

@@ -1,6 +1,7 @@
 from typing import Any
 
-from api.fleet import make_fleet, metrics_of
+from api.fleet import make_fleet
+from api.metrics_view import metrics_of
 from shared.protocol import WorkerReport, WorkerState, to_wire
 
 NOW = (10, 500_000)
@@ -37,7 +38,8 @@ def test_metrics_add_up_service_and_workers() -> None:
         ("a", "lost", None),
         ("b", "ready", 0.5),
     ]
-    body = metrics_of(fleet, gateway_memory_mb=50, gateway_cpu_percent=1)
+    metrics = metrics_of(fleet, gateway_memory_mb=50, gateway_cpu_percent=1)
+    body = metrics.model_dump(mode="json")
     assert body["total_requests"] == 5
     assert body["avg_latency_sec"] == 1.0
     assert body["tokens_per_sec_avg"] == 10.0

@@ -123,6 +123,16 @@ def test_a_whole_request_is_read() -> None:
     assert (request.temperature, request.stops, request.seed) == (1.0, ("a",), 3)
 
 
+def test_an_integer_may_be_written_with_a_point_where_nothing_is_behind_it() -> None:
+    body = b'{"prompt": "x", "max_tokens": 64.0, "top_k": 1e1, "seed": 3.0}'
+    request = parse_generate_request(body)
+    assert (request.max_tokens, request.top_k, request.seed) == (64, 10, 3)
+    assert request == parse_generate_request(b'{"prompt":"x","max_tokens":64,"top_k":10,"seed":3}')
+    for value in (b"64.5", b"1e400", b"true", b'"64"'):
+        with pytest.raises(InvalidRequest, match="max_tokens: must be"):
+            parse_generate_request(b'{"prompt": "x", "max_tokens": %s}' % value)
+
+
 def test_long_values_are_not_echoed() -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_generate_request(b'{"prompt": "x", "max_tokens": "%s"}' % (b"9" * 5000))

@@ -1,0 +1,90 @@
+"""What routes answer when all is well, as OpenAPI shows it. Plain data, whose models a test holds it to.
+
+Without nulls: FastAPI leaves them out of its document.
+"""
+
+from typing import Any
+
+JOB_ID = "4b355c02eb0340deb26bb6f248e1acc8"
+CURSOR = f"1700000000000-{JOB_ID}"
+
+ACCEPTED = {
+    "job_id": JOB_ID,
+    "status": "queued",
+    "position": 1,
+    "seed": 1,
+    "links": {"job": f"/jobs/{JOB_ID}", "stream": f"/jobs/{JOB_ID}/stream"},
+}
+
+SUMMARY = {
+    "job_id": JOB_ID,
+    "status": "completed",
+    "finish_reason": "stop",
+    "usage": {"prompt_tokens": 33, "cached_tokens": 0, "completion_tokens": 38},
+    "timings": {"queued_s": 0.001, "prefill_s": 0.389, "decode_s": 0.707, "total_s": 1.098},
+    "seed": 1,
+    "worker": "worker-1",
+    "attempts": 1,
+    "priority": "normal",
+    "cancelling": False,
+    "created_at": "2026-01-01T12:00:00Z",
+    "started_at": "2026-01-01T12:00:00.001000Z",
+    "ended_at": "2026-01-01T12:00:01.098000Z",
+}
+JOB = SUMMARY | {"text": "Gravity is a fundamental concept in physics."}
+CANCELLING = {
+    **{name: value for name, value in JOB.items() if name not in ("finish_reason", "ended_at")},
+    "status": "running",
+    "cancelling": True,
+}
+PAGE = {"jobs": [SUMMARY], "next": CURSOR}
+
+WORKER = {
+    "name": "worker-1",
+    "incarnation": "worker-1.8f3a",
+    "pid": 4711,
+    "host": "node-1",
+    "cores": [1],
+    "threads": 1,
+    "model": "smollm2",
+    "state": "ready",
+    "slots": 8,
+    "slots_used": 1,
+    "context_tokens": 4096,
+    "batch_invariant": True,
+    "tokens_per_s": 53.3,
+    "memory_mb": 310.5,
+    "cpu_percent": 99.1,
+    "jobs_held": 1,
+    "last_beat_s": 0.4,
+}
+WORKERS = {"workers": [WORKER]}
+
+_TOTALS = {"jobs_completed": 12, "generated_tokens": 456, "prompt_tokens": 396}
+METRICS = {
+    "total_requests": 12,
+    "avg_latency_sec": 1.098,
+    "tokens_per_sec_avg": 53.3,
+    "total_tokens_generated": 456,
+    "memory_mb": 371.2,
+    "cpu_percent": 101.4,
+    "jobs": {"queued": 1, "running": 1, "completed": 12, "failed": 0, "cancelled": 0},
+    "queue": {"high": 0, "normal": 1, "low": 0, "suspect": 0, "depth": 1},
+    "prompt_tokens_total": 396,
+    "gateway": {"memory_mb": 60.7, "cpu_percent": 2.3},
+    "workers": [WORKER | {"totals": _TOTALS}],
+}
+
+DESCRIPTION = {
+    "name": "mini-vllm",
+    "version": "0.1.0",
+    "model": "smollm2",
+    "routes": {"POST /generate": "submit a job"},
+}
+ALIVE = {"status": "alive"}
+READY = {"status": "ready", "workers_ready": 1}
+
+
+def shown(example: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """For ``responses`` of a route."""
+    return {"content": {"application/json": {"example": example}}, **more}
