@@ -6,7 +6,7 @@ One connection per request; a stream is given event by event with the time it ca
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +63,7 @@ async def open_stream(url: str, job_id: str) -> AsyncIterator[asyncio.StreamRead
         yield reader
 
 
-async def follow(url: str, job_id: str) -> AsyncIterator[Heard]:
+async def follow(url: str, job_id: str) -> AsyncGenerator[Heard, None]:
     """To the end event. Whoever leaves earlier closes the generator, and with it the connection."""
     async with open_stream(url, job_id) as reader:
         rest = b""
