@@ -5,8 +5,9 @@ Hypothesis: a client sees a pause and nothing else. The pause is the time until 
 tokens are fed again; no token is lost or repeated, and no job.
 
 Regime: a closed loop of streaming clients, short jobs without end-of-sequence; SIGKILL to one worker
-that holds jobs, at moments drawn from a seed, each time after all workers are ready again. A pause is
-that of a stream which had tokens; with more clients than a single worker has slots it contains queueing.
+that holds jobs, at moments drawn from a seed, each time after all workers are ready again and the jobs
+that it held have ended: else a job would meet several deaths, and after three it is run alone. A pause
+is that of a stream which had tokens; with more clients than one worker has slots it contains queueing.
 Whoever is killed again and again is restarted with back-off (up to 10 s), as in operation.
 
     python -m experiments.recovery --kills 20 --workers 2 --clients 16
@@ -18,10 +19,8 @@ import json
 import os
 import random
 import signal
-import statistics
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -29,9 +28,9 @@ from rich.progress import Progress
 
 from experiments.card import load_1min, make_card, print_card, print_table
 from experiments.client import ask, follow, submit
-from experiments.figures import percentile
 from experiments.prompts import make_prompt
-from experiments.resumes import Attempt, Resume, Story, match_resume
+from experiments.recovery_report import Kill, Run, summarize
+from experiments.resumes import Story
 from experiments.service import Service, running
 from shared.connection import connect
 from shared.keys import job_key, taken_key
@@ -39,28 +38,7 @@ from shared.keys import job_key, taken_key
 CONTEXT_TOKENS = 1024
 _POLL_S = 0.1
 _RESTART_TIMEOUT_S = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    worker: str
-    at_s: float
-    attempts: dict[str, int]  #: job that it held -> its attempt then
-
-
-@dataclass(slots=True)
-class Run:
-    """What is seen while it goes on; looked at when it is over."""
-
-    stories: dict[str, Story] = field(default_factory=dict)
-    attempts: list[Attempt] = field(default_factory=list)
-    kills: list[Kill] = field(default_factory=list)
-    restarts_s: list[float] = field(default_factory=list)
-    is_over: bool = False
-
-    def hear(self, now_s: float, line: str) -> None:
-        if attempt := Attempt.parse(now_s, line):
-            self.attempts.append(attempt)
+_SETTLE_TIMEOUT_S = 120.0
 
 
 async def run_client(url: str, run: Run, number: int, options: argparse.Namespace) -> None:
@@ -123,6 +101,15 @@ async def restart_time_s(url: str, num_workers: int, killed_s: float, old: set[s
     raise RuntimeError(f"a killed worker was not back within {_RESTART_TIMEOUT_S:g} s")
 
 
+async def settle(run: Run, kill: Kill) -> None:
+    """Until what the worker held has ended, or for a while: a job that is lost is counted later."""
+    end_s = time.monotonic() + _SETTLE_TIMEOUT_S
+    while time.monotonic() < end_s:
+        if all(run.stories[job_id].status for job_id in kill.attempts if job_id in run.stories):
+            return
+        await asyncio.sleep(_POLL_S)
+
+
 async def drive(service: Service, run: Run, options: argparse.Namespace, console: Console) -> None:
     rng = random.Random(options.seed)
     clients = [
@@ -139,9 +126,10 @@ async def drive(service: Service, run: Run, options: argparse.Namespace, console
             run.kills.append(kill)
             took_s = await restart_time_s(service.url, options.workers, kill.at_s, old)
             run.restarts_s.append(took_s)
+            await settle(run, kill)
             progress.console.print(
-                f"kill {number}: {kill.worker} with {len(kill.attempts)} jobs; "
-                f"all workers ready after {took_s:.1f} s"
+                f"kill {number}: {kill.worker} with {len(kill.attempts)} jobs; all workers ready "
+                f"after {took_s:.1f} s, its jobs ended after {time.monotonic() - kill.at_s:.1f} s"
             )
             progress.advance(task)
     run.is_over = True
@@ -154,56 +142,6 @@ async def drive(service: Service, run: Run, options: argparse.Namespace, console
     for client in clients:
         if not client.cancelled() and (error := client.exception()):
             raise error
-
-
-def resumes_of(run: Run) -> list[Resume]:
-    resumes = []
-    for kill in run.kills:
-        for job_id, number in kill.attempts.items():
-            story = run.stories.get(job_id)
-            attempts = [a for a in run.attempts if a.job_id == job_id]
-            if story and (resume := match_resume(kill.at_s, story, attempts, number)):
-                resumes.append(resume)
-    return resumes
-
-
-def summarize(run: Run, options: argparse.Namespace) -> dict[str, object]:
-    found = resumes_of(run)
-    resumes = [resume for resume in found if resume.known_tokens]
-    stories = list(run.stories.values())
-    num_held = sum(len(kill.attempts) for kill in run.kills)
-    gaps_s, waits_s = [r.gap_s for r in resumes], [r.wait_s for r in resumes]
-    refeeds_s, fed = [r.refeed_s for r in resumes], [r.fed_tokens for r in resumes]
-    return {
-        "kills": len(run.kills),
-        "jobs_held_at_kills": num_held,
-        "resumed_streams": len(resumes),
-        "resumed_before_first_token": len(found) - len(resumes),
-        "killed_again_or_ended": num_held - len(found),
-        "next_token_p50_s": round(percentile(gaps_s, 50), 3),
-        "next_token_p95_s": round(percentile(gaps_s, 95), 3),
-        "next_token_max_s": round(percentile(gaps_s, 100), 3),
-        "of_it_until_resumed_p50_s": round(percentile(waits_s, 50), 3),
-        "of_it_until_resumed_min_s": round(percentile(waits_s, 0), 3),
-        "of_it_until_resumed_max_s": round(percentile(waits_s, 100), 3),
-        "of_it_fed_again_p50_s": round(percentile(refeeds_s, 50), 3),
-        "of_it_fed_again_max_s": round(percentile(refeeds_s, 100), 3),
-        "usual_token_gap_p50_s": round(statistics.median(g for s in stories for g in s.gaps_s), 3),
-        "tokens_fed_again_median": percentile(fed, 50),
-        "tokens_fed_again_max": percentile(fed, 100),
-        "tokens_lost": sum(
-            s.num_skipped + max(0, s.reported_tokens - s.num_tokens) for s in stories
-        ),
-        "tokens_repeated": sum(s.num_repeated for s in stories),
-        "jobs": len(stories),
-        "jobs_lost": sum(not s.status for s in stories),
-        "jobs_not_completed": sum(bool(s.status) and s.status != "completed" for s in stories),
-        "error_codes": sorted({s.error_code for s in stories if s.error_code}),
-        "jobs_short_of_tokens": sum(s.num_tokens != options.output_tokens for s in stories),
-        "jobs_run_alone": len({a.job_id for a in run.attempts if a.is_alone}),
-        "all_workers_ready_p50_s": round(percentile(run.restarts_s, 50), 1),
-        "all_workers_ready_max_s": round(percentile(run.restarts_s, 100), 1),
-    }
 
 
 def measure(options: argparse.Namespace, console: Console) -> dict[str, object]:
@@ -219,7 +157,7 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, object]:
     ) as service:
         console.print(f"{service.url}; moments of the kills are drawn from seed {options.seed}")
         asyncio.run(drive(service, run, options, console))
-    result = summarize(run, options)
+    result = summarize(run, options.output_tokens)
     print_table(console, "recovery", [(name, str(value)) for name, value in result.items()])
     names = ("workers", "clients", "slots", "output_tokens", "seed")
     given = {name: getattr(options, name) for name in names}
@@ -236,7 +174,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=8, help="of each worker")
     parser.add_argument("--output-tokens", type=int, default=64)
     parser.add_argument("--warmup-s", type=float, default=10)
-    parser.add_argument("--min-pause-s", type=float, default=1, help="from all ready to a kill")
+    parser.add_argument("--min-pause-s", type=float, default=1, help="to a kill")
     parser.add_argument("--max-pause-s", type=float, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--model", default="smollm2")
