@@ -12,6 +12,14 @@ from shared.cores import usable_cores
 from shared.models import resolve_model
 from shared.settings import load_settings
 
+_FILE_WIDTH = 140
+
+
+def open_console() -> Console:
+    """Into a file, tables are as wide as they need to be."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_FILE_WIDTH)
+
 
 def load_1min() -> float:
     return round(os.getloadavg()[0], 2)

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.progress import Progress, track
 from rich.table import Table
 
-from experiments.card import load_1min, make_card, print_card
+from experiments.card import load_1min, make_card, open_console, print_card
 from experiments.client import follow, open_stream, submit
 from experiments.memory import process_mb
 from experiments.prompts import make_prompt
@@ -201,7 +201,7 @@ def main() -> None:
     options = parser.parse_args()
     options.jobs = options.jobs or options.clients
     raise_file_limit(options.clients + options.active + _SPARE_FILES)
-    print(json.dumps(measure(options, Console())))
+    print(json.dumps(measure(options, open_console())))
 
 
 if __name__ == "__main__":

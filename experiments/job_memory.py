@@ -28,7 +28,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from cli.embedded import server_binary
-from experiments.card import load_1min, make_card, print_card
+from experiments.card import load_1min, make_card, open_console, print_card
 from experiments.played_model import PlayedModel
 from experiments.prompts import make_text
 from shared.admission import Limits
@@ -206,7 +206,7 @@ def main() -> None:
         "--shapes", nargs="+", default=["100/64", "2000/256"], metavar="CHARS/TOKENS"
     )
     options = parser.parse_args()
-    console = Console()
+    console = open_console()
     card = make_card()
     print_card(console, card)
     with Progress(console=console) as progress:

@@ -1,5 +1,8 @@
 """Prompts of a given length that no two jobs share. Pure."""
 
+import random
+import string
+
 _WORDS = [
     "river",
     "stone",
@@ -23,5 +26,8 @@ def make_prompt(number: int, num_words: int = 45) -> str:
 
 
 def make_text(number: int, num_chars: int) -> str:
-    """Exactly so many characters."""
-    return make_prompt(number, num_chars // 4 + 2)[:num_chars].ljust(num_chars, ".")
+    """Exactly so many characters, of words of drawn letters: it can be compressed about as well as
+    prose, unlike the ten words of ``make_prompt``."""
+    rng = random.Random(number)
+    letters = string.ascii_lowercase + " " * 5
+    return "".join(rng.choices(letters, k=num_chars))

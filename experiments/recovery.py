@@ -26,7 +26,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from experiments.card import load_1min, make_card, print_card, print_table
+from experiments.card import load_1min, make_card, open_console, print_card, print_table
 from experiments.client import ask, follow, submit
 from experiments.prompts import make_prompt
 from experiments.recovery_report import Kill, Run, summarize
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--model", default="smollm2")
     options = parser.parse_args()
-    print(json.dumps(measure(options, Console())))
+    print(json.dumps(measure(options, open_console())))
 
 
 if __name__ == "__main__":

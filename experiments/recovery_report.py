@@ -1,6 +1,6 @@
 """What was seen while workers were killed, and the figures that come of it. Pure."""
 
-import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from experiments.figures import percentile
@@ -40,6 +40,11 @@ def resumes_of(run: Run) -> list[Resume]:
     return resumes
 
 
+def _figure(values: Sequence[float], percent: float, digits: int) -> float | None:
+    """JSON has no number for the percentile of nothing."""
+    return round(percentile(values, percent), digits) if values else None
+
+
 def summarize(run: Run, output_tokens: int) -> dict[str, object]:
     found = resumes_of(run)
     resumes = [resume for resume in found if resume.known_tokens]
@@ -53,17 +58,17 @@ def summarize(run: Run, output_tokens: int) -> dict[str, object]:
         "resumed_streams": len(resumes),
         "resumed_before_first_token": len(found) - len(resumes),
         "killed_again_or_ended": num_held - len(found),
-        "next_token_p50_s": round(percentile(gaps_s, 50), 3),
-        "next_token_p95_s": round(percentile(gaps_s, 95), 3),
-        "next_token_max_s": round(percentile(gaps_s, 100), 3),
-        "of_it_until_resumed_p50_s": round(percentile(waits_s, 50), 3),
-        "of_it_until_resumed_min_s": round(percentile(waits_s, 0), 3),
-        "of_it_until_resumed_max_s": round(percentile(waits_s, 100), 3),
-        "of_it_fed_again_p50_s": round(percentile(refeeds_s, 50), 3),
-        "of_it_fed_again_max_s": round(percentile(refeeds_s, 100), 3),
-        "usual_token_gap_p50_s": round(statistics.median(g for s in stories for g in s.gaps_s), 3),
-        "tokens_fed_again_median": percentile(fed, 50),
-        "tokens_fed_again_max": percentile(fed, 100),
+        "next_token_p50_s": _figure(gaps_s, 50, 3),
+        "next_token_p95_s": _figure(gaps_s, 95, 3),
+        "next_token_max_s": _figure(gaps_s, 100, 3),
+        "of_it_until_resumed_p50_s": _figure(waits_s, 50, 3),
+        "of_it_until_resumed_min_s": _figure(waits_s, 0, 3),
+        "of_it_until_resumed_max_s": _figure(waits_s, 100, 3),
+        "of_it_fed_again_p50_s": _figure(refeeds_s, 50, 3),
+        "of_it_fed_again_max_s": _figure(refeeds_s, 100, 3),
+        "usual_token_gap_p50_s": _figure([gap for s in stories for gap in s.gaps_s], 50, 3),
+        "tokens_fed_again_median": _figure(fed, 50, 0),
+        "tokens_fed_again_max": _figure(fed, 100, 0),
         "tokens_lost": sum(
             s.num_skipped + max(0, s.reported_tokens - s.num_tokens) for s in stories
         ),
@@ -74,6 +79,6 @@ def summarize(run: Run, output_tokens: int) -> dict[str, object]:
         "error_codes": sorted({s.error_code for s in stories if s.error_code}),
         "jobs_short_of_tokens": sum(s.num_tokens != output_tokens for s in stories),
         "jobs_run_alone": len({a.job_id for a in run.attempts if a.is_alone}),
-        "all_workers_ready_p50_s": round(percentile(run.restarts_s, 50), 1),
-        "all_workers_ready_max_s": round(percentile(run.restarts_s, 100), 1),
+        "all_workers_ready_p50_s": _figure(run.restarts_s, 50, 1),
+        "all_workers_ready_max_s": _figure(run.restarts_s, 100, 1),
     }

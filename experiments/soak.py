@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from experiments.card import load_1min, make_card, print_card
+from experiments.card import load_1min, make_card, open_console, print_card
 from experiments.client import ask
 from experiments.figures import Line, fit_line
 from experiments.memory import process_mb, redis_used_mb
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--model", default="smollm2")
     options = parser.parse_args()
-    print(json.dumps(measure(options, Console())))
+    print(json.dumps(measure(options, open_console())))
 
 
 if __name__ == "__main__":
