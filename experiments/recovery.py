@@ -111,7 +111,7 @@ async def settle(run: Run, kill: Kill) -> None:
 
 
 async def drive(service: Service, run: Run, options: argparse.Namespace, console: Console) -> None:
-    rng = random.Random(options.seed)
+    rng, end_s = random.Random(options.seed), time.monotonic() + 60 * options.at_most_minutes
     clients = [
         asyncio.create_task(run_client(service.url, run, i, options))
         for i in range(options.clients)
@@ -120,6 +120,9 @@ async def drive(service: Service, run: Run, options: argparse.Namespace, console
     with Progress(console=console) as progress:
         task = progress.add_task("kills", total=options.kills)
         for number in range(1, options.kills + 1):
+            if time.monotonic() > end_s:
+                console.print("the time is over")
+                break
             await asyncio.sleep(rng.uniform(options.min_pause_s, options.max_pause_s))
             old = {worker["incarnation"] for worker in await ready_workers(service.url)}
             kill = await kill_one(service, rng)
@@ -169,6 +172,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--at-most-minutes", type=float, default=30, help="then fewer kills")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--slots", type=int, default=8, help="of each worker")
