@@ -5,15 +5,18 @@ from typing import Any
 
 from redis import Redis
 
+_MEASURES = ("Anonymous", "Rss", "Pss")
+
 
 def process_mb(pid: int) -> dict[str, float] | None:
-    """``rss`` and ``pss`` (its share of what it shares); ``None`` if it is gone."""
+    """``anonymous`` is the process' own, and what a leak adds to; ``rss`` has mapped files beside it
+    and ``pss`` its share of those, which changes when others map the same model. ``None`` if it is gone."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
         return None
     fields = dict(line.split(":", 1) for line in text.splitlines()[1:])
-    return {name.lower(): int(fields[name].split()[0]) * 1024 / 1e6 for name in ("Rss", "Pss")}
+    return {name.lower(): int(fields[name].split()[0]) * 1024 / 1e6 for name in _MEASURES}
 
 
 def redis_used_mb(client: Redis) -> float:
