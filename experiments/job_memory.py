@@ -31,6 +31,7 @@ from cli.embedded import server_binary
 from experiments.card import load_1min, make_card, open_console, print_card
 from experiments.played_model import PlayedModel
 from experiments.prompts import make_text
+from experiments.service import tethered
 from shared.admission import Limits
 from shared.broker import Broker
 from shared.connection import RedisError, connect
@@ -55,7 +56,9 @@ def valkey() -> Iterator[Redis]:
         socket = Path(folder) / "s"
         command = [str(server_binary()), "--port", "0", "--unixsocket", str(socket)]
         command += ["--save", "", "--appendonly", "no", "--dir", folder]
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        server = subprocess.Popen(
+            tethered(command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
         client = connect(f"unix://{socket}")
         try:
             end_s = time.monotonic() + _START_TIMEOUT_S

@@ -19,8 +19,12 @@ from shared.errors import SetupError
 START_TIMEOUT_S = 180.0
 #: Beyond the drain timeout of the workers.
 _STOP_TIMEOUT_S = 60.0
-#: However the experiment ends, the service does.
-_TETHER = [sys.executable, "-m", "cli.tether", "SIGTERM"]
+
+
+def tethered(command: list[str]) -> list[str]:
+    """However the experiment ends, the command is told to end as well."""
+    tether = [sys.executable, "-m", "cli.tether", "SIGTERM", str(os.getpid())]
+    return [*tether, "--", *command]
 
 
 class Service:
@@ -43,8 +47,9 @@ class Service:
         environment = {f"MINI_VLLM_{name.upper()}": str(v) for name, v in settings.items()}
         flags = ["--port", "0", "--workers", str(workers), "--threads", "1", "--model", model]
         self.process = subprocess.Popen(
-            [*_TETHER, str(os.getpid()), "--", sys.executable, "-m", "cli", "up"]
-            + ["--data-dir", str(folder / "data"), *flags],
+            tethered(
+                [sys.executable, "-m", "cli", "up", "--data-dir", str(folder / "data"), *flags]
+            ),
             env=os.environ | {"MINI_VLLM_HOST_DIR": str(folder / "host")} | environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
