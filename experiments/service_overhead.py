@@ -10,15 +10,15 @@ last line of the output is JSON.
 import argparse
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from experiments.prompts import make_prompt
+from experiments.service import running
 from shared.cores import usable_cores
 from shared.models import resolve_model
 from shared.protocol import EndEvent, GenerateRequest, JobArgs, TokenEvent
@@ -28,25 +28,12 @@ from worker.leases import pin
 from worker.sequence import JobTimes
 
 CONTEXT_TOKENS = 1024
-_WORDS = [
-    "river",
-    "stone",
-    "cloud",
-    "lantern",
-    "harbour",
-    "meadow",
-    "winter",
-    "engine",
-    "paper",
-    "silver",
-]
 
 
 def make_request(number: int, output_tokens: int) -> dict[str, object]:
     """A prompt of some 64 tokens that no other job shares."""
-    words = " ".join(_WORDS[(number * 7 + i * (number + 3)) % len(_WORDS)] for i in range(45))
     return {
-        "prompt": f"Job {number}. {words}",
+        "prompt": make_prompt(number),
         "max_tokens": output_tokens,
         "ignore_eos": True,
         "seed": number,
@@ -149,47 +136,43 @@ async def measure_service(url: str, jobs: list[dict[str, object]], clients: int)
     return sum(counts) / (time.monotonic() - begin_s)
 
 
+def _measure_rounds(
+    bare: BareEngines, url: str, jobs: list[dict[str, object]], options: argparse.Namespace
+) -> list[tuple[float, float]]:
+    """Tokens per second of the engines alone and through the service, in turn."""
+    # Both sides warm up: caches, page tables, imports.
+    bare.measure(jobs[: options.clients])
+    asyncio.run(measure_service(url, jobs[: options.clients], options.clients))
+    rows = []
+    for number in range(options.rounds):
+        alone = bare.measure(jobs)
+        through = asyncio.run(measure_service(url, jobs, options.clients))
+        rows.append((alone, through))
+        print(
+            f"round {number + 1}: engine alone {alone:.1f} tokens/s, "
+            f"through the service {through:.1f}, ratio {through / alone:.3f}",
+            flush=True,
+        )
+    return rows
+
+
 def measure(options: argparse.Namespace) -> dict[str, object]:
     cores = list(usable_cores().cores)
     jobs = [
         make_request(i, options.output_tokens) for i in range(options.clients * options.requests)
     ]
     bare = BareEngines(cores, options.model, options.slots)
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {
-            "MINI_VLLM_HOST_DIR": f"{folder}/host",
-            "MINI_VLLM_CONTEXT_TOKENS": str(CONTEXT_TOKENS),
-            "MINI_VLLM_SLOTS": str(options.slots),
-            "MINI_VLLM_LOG_LEVEL": "warning",
-        }
-        up = subprocess.Popen(
-            [sys.executable, "-m", "cli", "up", "--port", "0", "--data-dir", f"{folder}/data"]
-            + ["--workers", str(len(cores)), "--threads", "1", "--model", options.model],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        try:
-            assert up.stdout
-            url = next(line.split()[1] for line in up.stdout if line.startswith("ready: "))
-            bare.measure(
-                jobs[: options.clients]
-            )  # both sides warm up: caches, page tables, imports
-            asyncio.run(measure_service(url, jobs[: options.clients], options.clients))
-            rows = []
-            for number in range(options.rounds):
-                alone = bare.measure(jobs)
-                through = asyncio.run(measure_service(url, jobs, options.clients))
-                rows.append((alone, through))
-                print(
-                    f"round {number + 1}: engine alone {alone:.1f} tokens/s, "
-                    f"through the service {through:.1f}, ratio {through / alone:.3f}",
-                    flush=True,
-                )
-        finally:
-            up.terminate()
-            up.wait()
-            bare.stop()
+    try:
+        with running(
+            workers=len(cores),
+            model=options.model,
+            context_tokens=CONTEXT_TOKENS,
+            slots=options.slots,
+            log_level="warning",
+        ) as service:
+            rows = _measure_rounds(bare, service.url, jobs, options)
+    finally:
+        bare.stop()
     return {
         "engine_tokens_per_s": round(statistics.median(a for a, _ in rows), 1),
         "service_tokens_per_s": round(statistics.median(b for _, b in rows), 1),

@@ -19,6 +19,7 @@ from rq.command import handle_command, parse_payload
 from rq.executions import Execution
 from rq.job import JobStatus as RqJobStatus
 from rq.queue import Queue
+from rq.results import Result
 from rq.serializers import JSONSerializer
 from rq.utils import now
 from rq.worker import BaseWorker, WorkerStatus
@@ -173,6 +174,8 @@ class Intake(BaseWorker):
             job._result = None
             job._status = RqJobStatus.FINISHED
             self.handle_job_success(job, queue, queue.started_job_registry, execution)
+            # RQ's result, of None, takes 4 kB; ours is the job's stream.
+            self.connection.delete(Result.get_key(job.id))
             return
         if status is JobStatus.CANCELLED:
             self._stopped_job_id = job.id

@@ -90,6 +90,7 @@ def test_rq_is_told_how_a_job_ended(
     assert queue.started_job_registry.get_job_ids() == []
     assert queue.get_job_ids() == []
     assert intake.executions == {}
+    assert redis.exists(f"rq:results:{job_id}") == (status is not JobStatus.COMPLETED)
     assert 0 < redis.ttl(f"rq:job:{job_id}") <= 3600
 
 

@@ -1,0 +1,222 @@
+"""How much of Redis' memory a finished job takes, and so how many a GiB holds until they expire.
+
+Hypothesis: the events of its tokens dominate, and the prompt counts about once.
+
+Regime: a Valkey of its own; jobs are submitted as the gateway does (shared/broker.py) and run by a
+worker's own loop, link and RQ books over a played model, so that Redis gets exactly what a real worker
+writes, one event per token. used_memory before and after; the short stream of news, which is as long
+for any number of jobs, is filled before. Keys are measured one by one as well (MEMORY USAGE).
+
+    python -m experiments.job_memory --jobs 300 --shapes 100/64 2000/256
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from redis import Redis
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from cli.embedded import server_binary
+from experiments.card import load_1min, make_card, open_console, print_card
+from experiments.played_model import PlayedModel
+from experiments.prompts import make_text
+from experiments.service import tethered
+from shared.admission import Limits
+from shared.broker import Broker
+from shared.connection import RedisError, connect
+from shared.keys import NEWS, PREFIX
+from shared.protocol import GenerateRequest, WorkerReport, WorkerState, to_wire
+from shared.scripts import run_script
+from shared.settings import load_settings
+from worker.engine import Engine
+from worker.heart import Pulse
+from worker.intake import Intake
+from worker.link import Link
+from worker.service import Drain, Service
+
+MODEL, WORKER = "played", "worker-0.played"
+_GIB = 1 << 30
+_START_TIMEOUT_S = 20.0
+
+
+@contextmanager
+def valkey() -> Iterator[Redis]:
+    with tempfile.TemporaryDirectory(prefix="mini-vllm-") as folder:
+        socket = Path(folder) / "s"
+        command = [str(server_binary()), "--port", "0", "--unixsocket", str(socket)]
+        command += ["--save", "", "--appendonly", "no", "--dir", folder]
+        server = subprocess.Popen(
+            tethered(command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        client = connect(f"unix://{socket}")
+        try:
+            end_s = time.monotonic() + _START_TIMEOUT_S
+            while not _answers(client):
+                if server.poll() is not None or time.monotonic() > end_s:
+                    raise RuntimeError("valkey-server did not start")
+                time.sleep(0.02)
+            yield client
+        finally:
+            client.close()
+            server.terminate()
+            server.wait()
+
+
+def _answers(client: Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except RedisError:
+        return False
+
+
+@contextmanager
+def worker(client: Redis, socket_url: str) -> Iterator[None]:
+    """A worker's loop in a thread. It does not beat: its first beat lasts as long as all this."""
+    settings = load_settings()
+    report = WorkerReport(
+        name="worker-0", incarnation=WORKER, pid=1, host="h", model=MODEL, state=WorkerState.READY
+    )
+    run_script(client, "register", WORKER, 3_600_000, to_wire(report), MODEL)
+    backend = PlayedModel(slots=8, context_tokens=4096)
+    engine = Engine(
+        backend,
+        worker="worker-0",
+        chunk_tokens=settings.prefill_chunk_tokens,
+        budget_tokens=settings.prefill_budget_tokens,
+    )
+    drain = Drain(0)
+    link = Link(
+        connect(socket_url),
+        incarnation=WORKER,
+        model=MODEL,
+        slots=8,
+        result_ttl_s=settings.result_ttl_s,
+        patience=settings.priority_patience,
+        may_wait=lambda: False,
+    )
+    intake = Intake(
+        connect(socket_url),
+        model=MODEL,
+        incarnation=WORKER,
+        heartbeat_ttl_s=3600,
+        result_ttl_s=settings.result_ttl_s,
+        on_stop=engine.cancel,
+        on_shutdown=drain.request,
+    )
+    intake.open()
+    service = Service(engine, link, intake, Pulse(60), drain, "worker-0")
+    thread = Thread(target=service.run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        drain.request()
+        thread.join(timeout=30)
+        intake.close()
+
+
+def run_jobs(client: Redis, chars: int, tokens: int, count: int, progress: Progress) -> list[str]:
+    """Waits until RQ's books of them are closed too."""
+    settings = load_settings()
+    limits = Limits.from_settings(settings)
+    broker = Broker(client, MODEL, settings.result_ttl_s, limits)
+    job_ids = []
+    for number in range(count):
+        request = GenerateRequest(
+            prompt=make_text(number, chars), max_tokens=tokens, ignore_eos=True
+        )
+        job_ids.append(broker.submit(request, request_id=f"job-{number}").job_id)
+    task = progress.add_task(f"{chars} characters / {tokens} tokens", total=count)
+    num_done = 0
+    while num_done < count:
+        with client.pipeline(transaction=False) as pipe:
+            for job_id in job_ids:
+                pipe.hget(f"rq:job:{job_id}", "status")
+            num_done = sum(status == b"finished" for status in pipe.execute())
+        progress.update(task, completed=num_done)
+        time.sleep(0.2)
+    return job_ids
+
+
+def used_bytes(client: Redis) -> tuple[int, int]:
+    """In all, and of the news."""
+    facts: Any = client.info("memory")
+    news: Any = client.memory_usage(NEWS, samples=0) if client.exists(NEWS) else 0
+    return int(facts["used_memory"]), int(news)
+
+
+def bytes_of_keys(client: Redis, job_ids: list[str]) -> dict[str, float]:
+    """Mean of MEMORY USAGE by kind of key; what has no key of its own (lists of jobs) is not there."""
+    kinds: dict[str, list[int]] = {}
+    for job_id in job_ids:
+        for key in client.scan_iter(match=f"*{job_id}*", count=100_000):
+            kind = key.decode().replace(job_id, "<id>").removeprefix(PREFIX)
+            kinds.setdefault(kind, []).append(int(client.memory_usage(key, samples=0) or 0))
+    return {kind: round(statistics.fmean(sizes), 1) for kind, sizes in sorted(kinds.items())}
+
+
+def measure_shape(shape: str, num_jobs: int, progress: Progress) -> dict[str, object]:
+    chars, tokens = map(int, shape.split("/"))
+    with valkey() as client:
+        url = f"unix://{client.connection_pool.connection_kwargs['path']}"
+        with worker(client, url):
+            # The news are full, and so is all else that does not grow with the jobs.
+            run_jobs(client, 10, 1000, 48, progress)
+            before, news_before = used_bytes(client)
+            job_ids = run_jobs(client, chars, tokens, num_jobs, progress)
+            after, news_after = used_bytes(client)
+        keys = bytes_of_keys(client, job_ids[:20])
+    per_job = (after - before - (news_after - news_before)) / num_jobs
+    return {
+        "prompt_chars": chars,
+        "tokens": tokens,
+        "jobs": num_jobs,
+        "bytes_per_job": round(per_job),
+        "bytes_per_token": round(per_job / tokens, 1),
+        "jobs_per_gib": int(_GIB / per_job),
+        "keys_bytes": keys,
+    }
+
+
+def print_shapes(console: Console, shapes: list[dict[str, Any]]) -> None:
+    table = Table(title="memory of a finished job", title_justify="left")
+    heads = ("prompt_chars", "tokens", "bytes_per_job", "bytes_per_token", "jobs_per_gib")
+    for head in (*heads, "keys"):
+        table.add_column(head, justify="right" if head in heads else "left")
+    for shape in shapes:
+        keys = "\n".join(f"{name}: {size:.0f}" for name, size in shape["keys_bytes"].items())
+        table.add_row(*(str(shape[head]) for head in heads), keys)
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--jobs", type=int, default=300)
+    parser.add_argument(
+        "--shapes", nargs="+", default=["100/64", "2000/256"], metavar="CHARS/TOKENS"
+    )
+    options = parser.parse_args()
+    console = open_console()
+    card = make_card()
+    print_card(console, card)
+    with Progress(console=console) as progress:
+        shapes = [measure_shape(shape, options.jobs, progress) for shape in options.shapes]
+    print_shapes(console, shapes)
+    print(json.dumps(card | {"shapes": shapes, "load_1min_after": load_1min()}))
+
+
+if __name__ == "__main__":
+    main()

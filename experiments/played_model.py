@@ -1,0 +1,68 @@
+"""A model that costs nothing: tokens of four characters with numbers as large as those of a real
+vocabulary, so that what is written of them is as long as what a real worker writes."""
+
+from collections.abc import Sequence
+
+from shared.protocol import Message, Sampling
+from worker.backends.base import ModelFacts, Row
+
+_FIRST_TOKEN = 10_000
+_VOCABULARY = 39_000
+_CHARS_PER_TOKEN = 4
+
+
+class PlayedModel:
+    """A backend (worker/backends/base.py) that never ends by itself."""
+
+    def __init__(self, *, slots: int, context_tokens: int) -> None:
+        self.facts = ModelFacts(
+            description="played",
+            context_tokens=context_tokens,
+            slots=slots,
+            kv_cache_bytes=0,
+            has_chat_template=True,
+            llama_cpp="none",
+        )
+
+    def tokenize(self, text: str, *, raw: bool) -> list[int]:
+        return list(range(_FIRST_TOKEN, _FIRST_TOKEN + self.count_at_least(text, raw=raw)))
+
+    def count_at_least(self, text: str, *, raw: bool) -> int:  # noqa: ARG002
+        return -(-len(text) // _CHARS_PER_TOKEN)
+
+    def render_chat(self, messages: Sequence[Message], at_s: float) -> str:  # noqa: ARG002
+        return "".join(message.content for message in messages)
+
+    def piece(self, token: int) -> bytes:
+        return f" {token % 1000:03}".encode()
+
+    def is_end(self, token: int) -> bool:  # noqa: ARG002
+        return False
+
+    def open_slot(self, slot: int, sampling: Sampling, seed: int, history: Sequence[int]) -> None:
+        pass
+
+    def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:
+        pass
+
+    def sample_prefill(self, slot: int, index: int) -> int:
+        return _next_token(slot, index)
+
+    def decode(self, rows: Sequence[Row], indices: Sequence[int]) -> list[int]:
+        return [_next_token(row.slot, index) for row, index in zip(rows, indices, strict=True)]
+
+    def close_slot(self, slot: int) -> None:
+        pass
+
+    def move_slot(self, source: int, target: int) -> None:
+        pass
+
+    def check_batch_invariance(self, budget_s: float) -> bool:  # noqa: ARG002
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+def _next_token(slot: int, index: int) -> int:
+    return _FIRST_TOKEN + (slot * 7919 + index * 104_729) % _VOCABULARY
