@@ -38,13 +38,15 @@ def authorize(keyring: Keyring, path: str, key: str | None) -> Caller:
 
 def presented_key(headers: Headers) -> str | None:
     """Raises ``Unauthorized`` for another scheme of authorization."""
-    authorization = headers.get("authorization")
-    if authorization is None:
-        return headers.get("x-api-key")
-    scheme, _, key = authorization.partition(" ")
-    if scheme.lower() != "bearer" or not key.strip():
+    given = headers.getlist("authorization") or headers.getlist("x-api-key")
+    if len(given) > 1:  # a proxy in front may have read the other one
+        raise Unauthorized("A key must be given once.", field="Authorization")
+    if not headers.getlist("authorization"):
+        return given[0] if given else None
+    scheme, *rest = given[0].split() or [""]
+    if scheme.lower() != "bearer" or len(rest) != 1:
         raise Unauthorized("Authorization: must be `Bearer <key>`.", field="Authorization")
-    return key.strip()
+    return rest[0]
 
 
 class Access:

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from redis.exceptions import OutOfMemoryError, RedisError
+from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -129,5 +129,9 @@ async def _on_redis_error(request: Request, error: Exception) -> Response:
     log.warning("%s %s: Redis: %r", request.method, request.url.path, error)
     if isinstance(error, OutOfMemoryError):
         return error_response(RedisFull())
+    if isinstance(error, ResponseError):
+        log.error("%s %s: Redis refuses: %s", request.method, request.url.path, error)
+        refused = "Redis refused; what was asked may or may not have been done. The logs say more."
+        return error_response(RedisUnavailable(refused))
     late = "Redis did not answer in time; what was asked may or may not have been done."
     return error_response(RedisUnavailable(late if isinstance(error, RedisTimeoutError) else None))

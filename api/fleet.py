@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from api.deps import Reply
@@ -54,7 +55,7 @@ async def read_fleet(reads: Redis, model: str) -> Fleet:
     names = await _members(reads)
     for _ in range(_MAX_TRIES):
         replies = await _read(reads, model, names)
-        now_names = sorted(name.decode() for name in replies[1])
+        now_names = _names(replies[1])
         if now_names == names:
             return make_fleet(names, replies)
         names = now_names
@@ -63,7 +64,11 @@ async def read_fleet(reads: Redis, model: str) -> Fleet:
 
 async def _members(reads: Redis) -> list[str]:
     reply: Reply = await reads.smembers(WORKERS)
-    return sorted(name.decode() for name in reply)
+    return _names(reply)
+
+
+def _names(members: Iterable[bytes]) -> list[str]:
+    return sorted(name.decode(errors="replace") for name in members)
 
 
 async def _read(reads: Redis, model: str, names: Iterable[str]) -> list[Any]:
@@ -92,8 +97,9 @@ def make_fleet(names: list[str], replies: list[Any]) -> Fleet:
         totals, worker, beats, held = rest[i * _REPLIES_PER_WORKER : (i + 1) * _REPLIES_PER_WORKER]
         totals_of[name] = Totals.from_hash(totals)
         num_running += held
-        if b"report" in worker:
-            workers.append(_worker_view(name, worker, bool(beats), held, now_ms))
+        view = _worker_view(name, worker, bool(beats), held, now_ms)
+        if view:
+            workers.append(view)
     return Fleet(
         totals=add_totals([Totals.from_hash(service), *totals_of.values()]),
         workers=tuple(sorted(workers, key=lambda worker: (worker.name, worker.incarnation))),
@@ -105,15 +111,19 @@ def make_fleet(names: list[str], replies: list[Any]) -> Fleet:
 
 def _worker_view(
     incarnation: str, worker: dict[bytes, bytes], is_live: bool, held: int, now_ms: int
-) -> WorkerView:
-    report = WorkerReport.model_validate_json(worker[b"report"])
-    beat_ms = worker.get(b"beat_ms")
+) -> WorkerView | None:
+    """``None`` for one that has not reported, or nothing that can be read."""
+    try:
+        report = WorkerReport.model_validate_json(worker.get(b"report", b""))
+    except ValidationError:
+        return None
+    beat_ms = worker.get(b"beat_ms", b"")
     return WorkerView.model_validate(
         report.model_dump()
         | {
             "incarnation": incarnation,
             "state": report.state if is_live else "lost",
             "jobs_held": held,
-            "last_beat_s": None if beat_ms is None else max(0, now_ms - int(beat_ms)) / 1000,
+            "last_beat_s": max(0, now_ms - int(beat_ms)) / 1000 if beat_ms.isdigit() else None,
         }
     )

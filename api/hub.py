@@ -9,13 +9,13 @@ long as somebody follows it.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from redis.asyncio import Redis
 
 from api.sse import Frame, render
-from shared.connection import RedisError
+from shared.connection import RedisError, ResponseError
 from shared.keys import NEWS, job_key, stream_key, wake_key
 from shared.protocol import EndEvent, StartEvent, TokenEvent
 from shared.stream import parse_entry
@@ -106,7 +106,8 @@ class Hub:
         self._waker = waker
         self._wake_key = wake_key(gateway_id)
         self._wake_cursor: bytes | str = "0-0"
-        self._is_woken = False
+        self._ring: asyncio.Task[None] | None = None
+        self._is_woken = False  #: since the reading began
         self._news_cursor: bytes | str | None = None
         self._read_all_s = 0.0
         self._stale: set[str] = set()  #: ids of jobs whose streams may hold more than was read
@@ -125,7 +126,7 @@ class Hub:
         job.num_followers += 1
         try:
             if is_new:
-                await self._wake()
+                self._wake()
             yield job
         finally:
             job.num_followers -= 1
@@ -162,23 +163,22 @@ class Hub:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _MAX_PAUSE_S)
 
-    async def _wake(self) -> None:
-        """Has the next XREAD take in who joined; if Redis is down, it will be a new one anyway."""
-        if self._is_woken:
-            return
-        self._is_woken = True
-        has_rung = False
+    def _wake(self) -> None:
+        """Has the next XREAD take in who joined; if Redis is down, it will be a new one anyway. The
+        ringing is the hub's own: a follower that leaves meanwhile takes it from nobody else."""
+        if not self._is_woken:
+            self._is_woken = True
+            self._ring = asyncio.create_task(self._ring_bell())
+
+    async def _ring_bell(self) -> None:
         try:
-            with suppress(RedisError):
-                async with self._waker.pipeline(transaction=False) as pipe:
-                    pipe.xadd(self._wake_key, {"w": ""}, maxlen=1, approximate=False)
-                    pipe.expire(self._wake_key, _WAKE_TTL_S)
-                    await pipe.execute()
-                has_rung = True
-        finally:
-            # Also if this client left in the middle: the next one must not rely on its ring.
-            if not has_rung:
-                self._is_woken = False
+            async with self._waker.pipeline(transaction=False) as pipe:
+                pipe.xadd(self._wake_key, {"w": ""}, maxlen=1, approximate=False)
+                pipe.expire(self._wake_key, _WAKE_TTL_S)
+                await pipe.execute()
+        except Exception as error:
+            self._is_woken = False
+            log.debug("the hub's bell was not rung: %r", error)
 
     async def _read(self) -> None:
         """Waits for news, unless there is something to read already; then reads it."""
@@ -188,6 +188,7 @@ class Hub:
         # A hub that lags behind could miss news that were cut off: now and then all are read.
         now_s = asyncio.get_running_loop().time()
         if now_s - self._read_all_s >= READ_ALL_EVERY_S:
+            await self._close_missing()
             self._stale.update(self._jobs)
             self._read_all_s = now_s
         cursors: dict[Any, Any] = {NEWS: self._news_cursor, self._wake_key: self._wake_cursor}
@@ -220,6 +221,13 @@ class Hub:
         try:
             cursors: dict[Any, Any] = {key: job.cursor for key, job in jobs.items()}
             reply: Any = await self._client.xread(cursors, count=_MAX_ENTRIES)
+        except ResponseError as error:
+            if len(jobs) == 1:
+                log.error("job %s: its stream cannot be read: %s", job_ids, error)
+                next(iter(jobs.values())).finish()
+            for job in jobs.values() if len(jobs) > 1 else ():  # the others are not to suffer
+                await self._read_streams([job.job_id])
+            return
         except BaseException:
             self._stale.update(job_ids)
             raise
@@ -232,7 +240,7 @@ class Hub:
                 self._stale.add(job.job_id)
 
     async def _close_missing(self) -> None:
-        """Redis came back: a job that it lost ends its streams, so that clients ask and are told."""
+        """A job that Redis has lost ends its streams, so that clients ask and are told."""
         jobs = [job for job in self._jobs.values() if not job.is_over]
         async with self._client.pipeline(transaction=False) as pipe:
             pipe.ping()

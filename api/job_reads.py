@@ -1,9 +1,10 @@
 """Reads jobs out of Redis: one with its events at one moment, or a page of the newest."""
 
-import json
+import math
 import re
 from dataclasses import dataclass
 
+from pydantic import ValidationError
 from redis.asyncio import Redis
 from starlette.concurrency import run_in_threadpool
 
@@ -12,7 +13,7 @@ from api.job_view import JobSummary, JobView, end_of, summarize, view
 from api.keyring import Caller, Role
 from shared.errors import BadRequest, JobNotFound
 from shared.keys import job_key, jobs_key, stream_key, worker_key
-from shared.protocol import JobStatus
+from shared.protocol import JobStatus, WorkerReport
 from shared.stream import JobRecord, read_transcript
 
 JOB_ID = re.compile(r"[0-9a-f]{32}")
@@ -56,7 +57,10 @@ def check_job_id(job_id: str) -> str:
 
 async def _worker_name(reads: Redis, incarnation: str) -> str | None:
     report: Reply = await reads.hget(worker_key(incarnation), "report")
-    return str(json.loads(report)["name"]) if report else None
+    try:
+        return WorkerReport.model_validate_json(report).name if report else None
+    except ValidationError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,14 @@ class Cursor:
         if match is None:
             raise BadRequest("before: must be `next` of another page", field="before")
         return cls(int(match[1]), match[2])
+
+    @classmethod
+    def of(cls, member: bytes, score: float) -> "Cursor | None":
+        """``None`` for what is no job's."""
+        job_id = member.decode(errors="replace")
+        return (
+            cls(int(score), job_id) if math.isfinite(score) and JOB_ID.fullmatch(job_id) else None
+        )
 
     def __str__(self) -> str:
         return f"{self.created_ms}-{self.job_id}"
@@ -93,7 +105,7 @@ async def read_page(
         reply: Reply = await reads.zrevrangebyscore(
             key, newest, "-inf", start=offset, num=chunk, withscores=True
         )
-        places = [Cursor(int(score), member.decode()) for member, score in reply]
+        places = [p for member, score in reply if (p := Cursor.of(member, score))]
         fresh = [
             p for p in places if before is None or before.is_followed_by(p.created_ms, p.job_id)
         ]
@@ -104,7 +116,7 @@ async def read_page(
                 return rows, last
             rows.append(summary)
             last = place
-        if len(places) < chunk:
+        if len(reply) < chunk:
             return rows, None
         offset += chunk
 
@@ -113,12 +125,12 @@ async def _summaries(reads: Redis, places: list[Cursor]) -> list[JobSummary | No
     async with reads.pipeline(transaction=False) as pipe:
         for place in places:
             pipe.hgetall(job_key(place.job_id))
-        replies = await pipe.execute()
+        replies = await pipe.execute(raise_on_error=False)
     return [_summary(place.job_id, raw) for place, raw in zip(places, replies, strict=True)]
 
 
 def _summary(job_id: str, raw: Reply) -> JobSummary | None:
-    record = JobRecord.from_hash(raw)
+    record = None if isinstance(raw, Exception) else JobRecord.from_hash(raw)
     if record is None:
         return None
     # An incarnation is the name and a suffix; one look-up per job would be too much here.

@@ -6,7 +6,7 @@ The terminal event is the truth about a job that has ended; the record fills in 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from shared.protocol import EndEvent, FinishReason, JobError, JobStatus, Priority, Timings, Usage
 from shared.stream import JobRecord, Transcript
@@ -38,7 +38,10 @@ class JobView(JobSummary):
 
 def end_of(raw: Mapping[bytes, bytes]) -> EndEvent | None:
     """The terminal event as it stands in the record of a job."""
-    return EndEvent.model_validate_json(raw[b"end"]) if b"end" in raw else None
+    try:
+        return EndEvent.model_validate_json(raw[b"end"]) if b"end" in raw else None
+    except ValidationError:
+        return None
 
 
 def summarize(

@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 
 from shared.errors import SetupError
+from shared.exposure import split_keys
 from shared.settings import Settings
 
 _HASHED = re.compile(r"sha256:([0-9a-f]{64})")
@@ -50,11 +51,15 @@ class Keyring:
     @classmethod
     def from_settings(cls, settings: Settings) -> "Keyring":
         """Raises ``SetupError`` for a key that no client could send, or a file that cannot be read."""
-        metrics = _hashes("MINI_VLLM_METRICS_KEY", [settings.metrics_key.get_secret_value()])
+        metrics = _hashes(
+            "MINI_VLLM_METRICS_KEY", split_keys(settings.metrics_key.get_secret_value())
+        )
         return cls(
-            users=_hashes("MINI_VLLM_API_KEYS", _split(settings.api_keys.get_secret_value()))
+            users=_hashes("MINI_VLLM_API_KEYS", split_keys(settings.api_keys.get_secret_value()))
             + _from_file("MINI_VLLM_API_KEYS_FILE", settings.api_keys_file),
-            admins=_hashes("MINI_VLLM_ADMIN_KEYS", _split(settings.admin_keys.get_secret_value()))
+            admins=_hashes(
+                "MINI_VLLM_ADMIN_KEYS", split_keys(settings.admin_keys.get_secret_value())
+            )
             + _from_file("MINI_VLLM_ADMIN_KEYS_FILE", settings.admin_keys_file),
             metrics=metrics[0] if metrics else None,
         )
@@ -90,10 +95,6 @@ def _hash(key: str) -> str:
 
 def _owner(digest: str) -> str:
     return hashlib.sha256(f"owner:{digest}".encode()).hexdigest()[:16]
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")]
 
 
 def _from_file(setting: str, path: Path | None) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ class Server(uvicorn.Server):
         if gateway:
             gateway.drain.request(time.monotonic())
         if not is_first:
+            self.config.timeout_graceful_shutdown = 1  # of a client that does not read
             super().handle_exit(sig, frame)
 
     def stop_admitting(self, _number: int, _frame: FrameType | None) -> None:

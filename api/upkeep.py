@@ -3,10 +3,12 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from starlette.concurrency import run_in_threadpool
 
 from shared.broker import Broker
@@ -29,36 +31,48 @@ class Upkeep:
         self._sweeper = sweeper
         self._result_ttl_s = result_ttl_s
         self._tidied_s = float("-inf")
-        self._is_failing = False
+        self._failing: set[str] = set()
 
     async def run(self) -> None:
         while True:
-            try:
-                await run_in_threadpool(self.round, time.monotonic())
-                self._is_failing = False
-            except Exception as error:
-                if not self._is_failing:
-                    is_expected = isinstance(error, RedisError)
-                    log.warning("upkeep failed: %r", error, exc_info=not is_expected)
-                self._is_failing = True
+            await run_in_threadpool(self.round, time.monotonic())
             await asyncio.sleep(SWEEP_EVERY_S)
 
     def round(self, now_s: float) -> None:
-        """Blocking. ``now_s`` is monotonic."""
-        for incarnation, job_ids in self._sweeper.sweep(self._client, now_s).items():
+        """Blocking. ``now_s`` is monotonic. What fails keeps none of the rest from being done."""
+        steps = [self._sweep, self._expire]
+        if now_s - self._tidied_s >= TIDY_EVERY_S:
+            steps += [self._mend, self._broker.tidy_registries, self._forget_expired_jobs]
+            self._tidied_s = now_s
+        for step in steps:
+            self._try(step)
+
+    def _try(self, step: Callable[[], None]) -> None:
+        name = step.__name__.strip("_")
+        try:
+            step()
+            self._failing.discard(name)
+        except Exception as error:
+            if name not in self._failing:
+                is_expected = isinstance(error, RedisConnectionError | RedisTimeoutError)
+                log.warning("upkeep: %s failed: %r", name, error, exc_info=not is_expected)
+            self._failing.add(name)
+
+    def _sweep(self) -> None:
+        for incarnation, job_ids in self._sweeper.sweep(self._client).items():
             log.warning("worker %s is lost; %d jobs of its moved", incarnation, len(job_ids))
+
+    def _expire(self) -> None:
         for job_id in self._broker.expire():
             log.info("job %s: its deadline passed in the queue", job_id)
-        if now_s - self._tidied_s >= TIDY_EVERY_S:
-            for job_id in self._broker.mend():
-                log.warning("job %s: it was in no queue and on no worker", job_id)
-            self._broker.tidy_registries()
-            self._forget_expired_jobs()
-            self._tidied_s = now_s
+
+    def _mend(self) -> None:
+        for job_id in self._broker.mend():
+            log.warning("job %s: it was in no queue and on no worker", job_id)
 
     def _forget_expired_jobs(self) -> None:
         owners: Any = self._client.smembers(OWNERS)
-        for owner in ["", *(name.decode() for name in owners)]:
+        for owner in ["", *(name.decode(errors="replace") for name in owners)]:
             forget_expired_jobs(self._client, self._result_ttl_s, owner)
             if owner and not self._client.zcard(jobs_key(owner)):
                 # NOTE: one that submits right now is added again with its next job.
@@ -71,7 +85,7 @@ def forget_expired_jobs(client: Redis, result_ttl_s: int, owner: str = "") -> in
     oldest_ms, start, num_gone = (seconds - result_ttl_s) * 1000, 0, 0
     while True:
         page: Any = client.zrangebyscore(jobs_key(owner), "-inf", oldest_ms, start=start, num=_PAGE)
-        job_ids = [member.decode() for member in page]
+        job_ids = [member.decode(errors="replace") for member in page]
         with client.pipeline(transaction=False) as pipe:
             for job_id in job_ids:
                 pipe.exists(job_key(job_id))

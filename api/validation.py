@@ -12,6 +12,7 @@ from shared.errors import BadRequest
 from shared.protocol import GenerateRequest
 
 _MAX_ECHO_CHARS = 40
+_MAX_ERRORS = 200
 
 #: Half of a character outside the basic plane, as JSON escapes it; harmless where its other half is.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -49,7 +50,10 @@ def parse_generate_request(body: bytes) -> GenerateRequest:
     try:
         return GenerateRequest.model_validate_json(body, strict=True)
     except ValidationError as error:
-        problems = find_problems(error.errors(include_url=False))
+        if error.error_count() > _MAX_ERRORS:  # to render them would take seconds
+            problems = [Problem(None, f"the body has {error.error_count()} errors")]
+        else:
+            problems = find_problems(error.errors(include_url=False))
         raise InvalidRequest(_surrogate_problems(body) or problems) from None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from cli.policy import RestartPolicy
+from cli.policy import RestartPolicy, counts_as_death
 from cli.watch import Watch
 
 _NUM_LAST_WORDS = 12
@@ -20,15 +20,16 @@ _TETHER = [sys.executable, "-P", "-m", "cli.tether"]
 @dataclass(slots=True)
 class Child:
     """``make_command`` is called for each start with the descriptor to announce readiness on;
-    ``on_death`` after each death."""
+    ``on_death`` after each death, with whether it counts against what the child was doing."""
 
     name: str
     make_command: Callable[[int], list[str]]
     environment: Mapping[str, str]
     death_signal: signal.Signals = signal.SIGKILL
-    on_death: Callable[[], None] | None = None
+    on_death: Callable[[bool], None] | None = None
     inherits: tuple[int, ...] = ()  #: descriptors that stay open in it
     watches: Sequence[Watch] = ()
+    is_condemned: bool = False  #: it does not work, and is ended for that
     hurries: bool = False  #: a second SIGTERM ends its waiting
     policy: RestartPolicy = field(default_factory=RestartPolicy)
     process: subprocess.Popen[bytes] | None = None
@@ -39,6 +40,7 @@ class Child:
     def start(self, now_s: float) -> None:
         read_fd, write_fd = os.pipe()
         self.announced.clear()
+        self.is_condemned = False
         self.policy.started(now_s)
         for watch in self.watches:
             watch.patience.begin_anew()
@@ -93,14 +95,13 @@ class Child:
             self.process.stderr.close()
         self.process = None
         if self.on_death:
-            self.on_death()
+            self.on_death(counts_as_death(code, self.is_condemned))
         return code
 
     def _hear_ready(self, read_fd: int) -> None:
         with os.fdopen(read_fd) as lines:
             for line in lines:
-                if line.startswith("ready"):
-                    self.policy.ready()
+                self.policy.ready()  # one that waits for a core is as well as one that works
                 self.announced.append(line.strip())
 
     def _hear_errors(self, process: subprocess.Popen[bytes]) -> None:

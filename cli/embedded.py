@@ -16,6 +16,7 @@ from urllib.parse import quote
 from redis.exceptions import BusyLoadingError, RedisError
 
 from shared.connection import connect
+from shared.cores import memory_available_bytes
 from shared.errors import SetupError
 
 #: What the kernel takes as the path of a unix socket, without the closing zero.
@@ -24,6 +25,8 @@ MAX_SOCKET_PATH_BYTES = 107
 START_TIMEOUT_S = 600.0
 _PREDECESSOR_TIMEOUT_S = 20.0
 _POLL_S = 0.05
+#: Of what it may take; else a quarter of what is free. Full, it refuses new jobs (`redis_full`).
+_MIN_MEMORY_BYTES = 256 * 2**20
 
 
 class EmbeddedValkey:
@@ -45,6 +48,7 @@ class EmbeddedValkey:
             "appendonly": "yes",
             "appendfsync": "everysec",
             "save": "",
+            "maxmemory": str(max(_MIN_MEMORY_BYTES, memory_available_bytes() // 4)),
             "maxmemory-policy": "noeviction",
             "daemonize": "no",
             "logfile": str(self.directory / "valkey.log"),

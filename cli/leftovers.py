@@ -6,29 +6,26 @@ import socket
 from pydantic import ValidationError
 from redis import Redis
 
-from shared.keys import WORKERS, beat_key, worker_key
+from shared.keys import WORKERS, worker_key
 from shared.protocol import WorkerReport
 
 
 def dead_incarnations(client: Redis) -> list[str]:
-    """Those without a heartbeat, and those whose process no longer runs on this host."""
-    dead = []
-    for name in sorted(as_text(raw) for raw in client.smembers(WORKERS)):
-        report = client.hget(worker_key(name), "report")
-        if not client.exists(beat_key(name)) or _is_gone(report):
-            dead.append(name)
-    return dead
+    """Those whose process no longer runs on this host. Of others one cannot know so soon: that their
+    heartbeats have lapsed may be Redis' doing, which was away itself; sweepers see to them."""
+    members = sorted(as_text(raw) for raw in client.smembers(WORKERS))
+    return [name for name in members if _is_gone(client.hget(worker_key(name), "report"))]
 
 
 def as_text(raw: bytes | str) -> str:
-    return raw.decode() if isinstance(raw, bytes) else raw
+    return raw.decode(errors="replace") if isinstance(raw, bytes) else raw
 
 
 def _is_gone(report: bytes | str | None) -> bool:
     try:
         worker = WorkerReport.model_validate_json(report or b"")
     except ValidationError:
-        return True
+        return False
     return worker.host == socket.gethostname() and not _runs(worker.pid)
 
 

@@ -5,11 +5,21 @@ from dataclasses import dataclass
 
 MIN_BACKOFF_S = 0.5
 MAX_BACKOFF_S = 10.0
-#: A child that has lived so long starts with a clean slate.
-STABLE_S = 60.0
+#: A child that has lived so long starts with a clean slate: it serves, and is missed while it waits.
+STABLE_S = 15.0
 MAX_DEATHS_BEFORE_READY = 5
 #: sysexits' EX_CONFIG: the child says that it cannot work as it is set up.
 EXIT_CONFIG = 78
+#: Of a worker that was told to stop while Redis was away for longer than it may drain.
+EXIT_GIVEN_UP = 73
+
+
+def counts_as_death(exit_code: int, is_condemned: bool) -> bool:
+    """Whether an end counts against the jobs that a worker held: not what an operator asked for (a
+    stop that could not be signed off, a SIGSTOP that the supervisor put an end to)."""
+    return not is_condemned and exit_code not in (0, EXIT_GIVEN_UP)
+
+
 #: An observer who did not look for so long was stopped himself, and cannot say what went on.
 MAX_GAP_S = 3.0
 

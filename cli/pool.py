@@ -79,8 +79,8 @@ class Pool:
         finally:
             client.close()
 
-    def _bury(self, client: Redis, incarnation: str) -> None:
-        self._sweeper.bury(client, incarnation, only_if_lapsed=False, counts=self.deaths_count)
+    def _bury(self, client: Redis, incarnation: str, counts: bool) -> None:
+        self._sweeper.bury(client, incarnation, only_if_lapsed=False, counts=counts)
 
     def _make_worker(self, number: int, threads: int) -> Child:
         name = f"worker-{number}"
@@ -101,7 +101,9 @@ class Pool:
             Patience(2 * limit_s),  # it exits by itself at its next heartbeat, if it has one
         )
         child.make_command = make_command
-        child.on_death = lambda: self.registrar.bury(incarnation)
+        child.on_death = lambda counts: self.registrar.bury(
+            incarnation, counts and self.deaths_count
+        )
         child.watches = [watch_for_stop(limit_s), left]
         return child
 

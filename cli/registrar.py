@@ -21,11 +21,11 @@ _TIMEOUT_S = 2.0
 class Registrar:
     """``bury`` bears being repeated."""
 
-    def __init__(self, redis_url: str, bury: Callable[[Redis, str], object]) -> None:
+    def __init__(self, redis_url: str, bury: Callable[[Redis, str, bool], object]) -> None:
         self._client = connect(redis_url, timeout_s=_TIMEOUT_S)
         self._bury = bury
         self._changed = Condition()
-        self._unburied: list[str] = []
+        self._unburied: dict[str, bool] = {}  #: whether the death counts, by incarnation
         self._living: frozenset[str] | None = None  #: None: Redis does not answer
         self._known: set[str] = set()
         self._problem: Exception | None = None
@@ -42,12 +42,12 @@ class Registrar:
         if self._thread.is_alive():
             self._thread.join(_TIMEOUT_S)
 
-    def bury(self, incarnation: str) -> None:
+    def bury(self, incarnation: str, counts: bool = True) -> None:
         """It is done on return, unless Redis does not answer: then as soon as it does. Only the first
         to find that out waits for it."""
         with self._changed:
             self._known.discard(incarnation)
-            self._unburied.append(incarnation)
+            self._unburied[incarnation] = counts
             self._changed.notify_all()
             self._changed.wait_for(
                 lambda: self._problem or incarnation not in self._unburied, _TIMEOUT_S
@@ -71,18 +71,18 @@ class Registrar:
                 self._changed.wait_for(self._is_wanted, _EVERY_S)
                 if self._is_closed:
                     return
-                burials = list(self._unburied)
+                burials = dict(self._unburied)
             living, problem = None, None
             try:
-                for incarnation in burials:
-                    self._bury(self._client, incarnation)
+                for incarnation, counts in burials.items():
+                    self._bury(self._client, incarnation, counts)
                 living = frozenset(as_text(raw) for raw in self._client.smembers(WORKERS))
             except Exception as error:  # a thread that ended here would bury nobody any more
                 problem = error
             with self._changed:
                 self._living, self._problem = living, problem
                 if problem is None:
-                    self._unburied = [who for who in self._unburied if who not in burials]
+                    self._unburied = {w: c for w, c in self._unburied.items() if w not in burials}
                 self._changed.notify_all()
 
     def _is_wanted(self) -> bool:

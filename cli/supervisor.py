@@ -94,6 +94,7 @@ class Supervisor:
         for child in self._children:
             if complaint := child.complaint(now_s):
                 print(f"up: {child.name} {complaint}: it is killed", file=sys.stderr)
+                child.is_condemned = True
                 child.signal(signal.SIGKILL)
 
     def _tend(self, children: Sequence[Child] | None = None) -> None:

@@ -66,6 +66,8 @@ def _supervise(settings: Settings, pool: Pool) -> None:
         supervisor.run_until(lambda: pool.is_ready)
         if not supervisor.is_stopping:
             facts = {"pid": os.getpid(), "url": pool.url, "redis_url": settings.redis_url}
+            run_file.unlink(missing_ok=True)
+            run_file.touch(mode=0o600)  # the URL may hold a password
             run_file.write_text(json.dumps(facts))
             print(f"ready: {pool.url}", flush=True)
             print(_what_to_try(pool.url), flush=True)

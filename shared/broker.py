@@ -17,6 +17,10 @@ from shared.protocol import MAX_SEED, GenerateRequest, JobArgs, JobStatus, Prior
 from shared.rq_job import queue_for, rq_fields
 from shared.scripts import run_script
 
+#: Overdue jobs that one run of the script looks at, and runs in a row: a second each for the rest.
+_EXPIRE_BATCH = 100
+_MAX_EXPIRE_ROUNDS = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
@@ -90,7 +94,13 @@ class Broker:
 
     def expire(self) -> list[str]:
         """Ends the queued jobs whose deadline has passed; says which."""
-        return [i.decode() for i in run_script(self._client, "expire", self._result_ttl_s)]
+        ended: list[str] = []
+        for _ in range(_MAX_EXPIRE_ROUNDS):
+            looked_at, ids = run_script(self._client, "expire", self._result_ttl_s)
+            ended += [job_id.decode() for job_id in ids]
+            if looked_at < _EXPIRE_BATCH:
+                break
+        return ended
 
     def position(self, job_id: str, queue: str) -> int | None:
         """Jobs in front of a queued job, itself included; ``None`` if it is in no queue."""
@@ -119,7 +129,7 @@ class Broker:
                 pipe.lrange(queue_key(name), 0, -1)
             waiting = {job_id for reply in pipe.execute() for job_id in reply}
         return [
-            job_id.decode()
+            job_id.decode(errors="replace")
             for job_id in open_ids - waiting
             if run_script(self._client, "mend", job_id, self._result_ttl_s)
         ]

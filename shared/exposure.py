@@ -20,7 +20,12 @@ def check_exposure(settings: Settings) -> None:
 def has_keys(settings: Settings) -> bool:
     texts = (settings.api_keys, settings.admin_keys)
     files = (settings.api_keys_file, settings.admin_keys_file)
-    return any(text.get_secret_value().strip(", ") for text in texts) or any(files)
+    return any(split_keys(text.get_secret_value()) for text in texts) or any(files)
+
+
+def split_keys(text: str) -> list[str]:
+    """Keys that are separated by commas."""
+    return [key for part in text.split(",") if (key := part.strip())]
 
 
 def is_loopback(host: str) -> bool:

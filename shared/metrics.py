@@ -22,7 +22,7 @@ class Totals:
 
     @classmethod
     def from_hash(cls, raw: Mapping[bytes, bytes]) -> "Totals":
-        return cls(**{f.name: int(raw.get(f.name.encode(), b"0")) for f in fields(cls)})
+        return cls(**{f.name: _whole(raw.get(f.name.encode(), b"0")) for f in fields(cls)})
 
     @property
     def jobs_ended(self) -> int:
@@ -37,6 +37,11 @@ class Totals:
     def tokens_per_s(self) -> float:
         """Output tokens per second of a job's own running time, over ended jobs."""
         return self.ended_tokens * 1000 / self.busy_ms if self.busy_ms else 0.0
+
+
+def _whole(text: bytes) -> int:
+    """What is no number counts nothing."""
+    return int(text) if text.isdigit() and len(text) < 20 else 0
 
 
 def add_totals(all_totals: Iterable[Totals]) -> Totals:

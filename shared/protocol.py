@@ -101,11 +101,16 @@ class GenerateRequest(Sampling):
     )
 
     prompt: Text | None = Field(None, min_length=1, max_length=PROMPT_CHARS_CEILING)
-    messages: tuple[Message, ...] | None = Field(None, min_length=1, max_length=MESSAGES_CEILING)
+    # fail_fast: a list of nonsense would have an error for each of its elements, half a million.
+    messages: tuple[Message, ...] | None = Field(
+        None, min_length=1, max_length=MESSAGES_CEILING, fail_fast=True
+    )
     raw: bool = Field(False, description="continue the prompt as it is, without chat template")
     max_tokens: Integer = Field(256, ge=1, le=1_000_000)
     seed: Seed | None = None
-    stop: StopText | Annotated[tuple[StopText, ...], Field(max_length=STOPS_CEILING)] = ()
+    stop: (
+        StopText | Annotated[tuple[StopText, ...], Field(max_length=STOPS_CEILING, fail_fast=True)]
+    ) = ()
     timeout_s: float | None = Field(None, gt=0, le=604_800, allow_inf_nan=False)
     priority: Priority = Priority.NORMAL
 
@@ -214,7 +219,7 @@ class WorkerState(StrEnum):
 class WorkerReport(BaseModel):
     """What a worker says of itself with every heartbeat (``GET /workers``)."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     name: str
     incarnation: str

@@ -11,6 +11,9 @@ from rq.utils import now
 from shared.keys import JOB_FUNCTION
 from shared.protocol import JobArgs, job_args_to_wire
 
+#: In place of the request of an ended job; RQ wants something there. The scripts have it too.
+NO_REQUEST = b'["mini_vllm.generate", null, [], {}]'
+
 #: RQ must never end a job by itself: attempts are counted by us (``deaths`` of the job's hash).
 RQ_RETRIES = 1_000_000
 

@@ -12,11 +12,15 @@ from shared.protocol import (
     EndEvent,
     Event,
     JobStatus,
+    Priority,
     StartEvent,
     TokenEvent,
     event_from_wire,
     to_wire,
 )
+
+#: The last moment of year 9999, which is as far as dates go.
+_MAX_MS = 253_402_300_799_999
 
 Call = tuple[str, tuple[Any, ...]]
 
@@ -53,7 +57,7 @@ class Entry:
                     self.job_id,
                     self.attempt,
                     "end",
-                    0,
+                    end.usage.completion_tokens,
                     0,
                     to_wire(end),
                     end.status,
@@ -114,10 +118,15 @@ class Transcript:
 
 
 def read_transcript(entries: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> Transcript:
-    """From the reply of XRANGE."""
+    """From the reply of XRANGE. What is no event of ours, or does not follow, is left out."""
     transcript = Transcript()
     for _, fields in entries:
-        transcript.add(parse_entry(fields))
+        try:
+            event = parse_entry(fields)
+        except (KeyError, ValueError):
+            continue
+        if not isinstance(event, TokenEvent) or event.index == transcript.num_tokens:
+            transcript.add(event)
     return transcript
 
 
@@ -143,25 +152,36 @@ class JobRecord:
 
     @classmethod
     def from_hash(cls, raw: Mapping[bytes, bytes]) -> "JobRecord | None":
-        """``None`` for a hash that is not there, or no longer whole because it expired."""
-        if b"status" not in raw or b"created_ms" not in raw:
+        """``None`` for a hash that is not there, or not whole: it has expired, or is damaged."""
+        try:
+            return cls._read(raw)
+        except (KeyError, ValueError):
             return None
 
-        def number(name: bytes) -> int | None:
-            return int(raw[name]) if raw.get(name) else None
+    @classmethod
+    def _read(cls, raw: Mapping[bytes, bytes]) -> "JobRecord":
+        def whole(text: bytes) -> int:
+            number = int(text)
+            if not 0 <= number <= _MAX_MS:
+                raise ValueError(f"{number} is neither a time nor a count")
+            return number
 
+        def number(name: bytes) -> int | None:
+            return whole(raw[name]) if raw.get(name) else None
+
+        Priority(raw[b"queue"].decode().rsplit(":", 1)[-1])
         return cls(
             status=JobStatus(raw[b"status"].decode()),
             queue=raw[b"queue"].decode(),
             model=raw[b"model"].decode(),
-            seed=int(raw[b"seed"]),
-            created_ms=int(raw[b"created_ms"]),
+            seed=whole(raw[b"seed"]),
+            created_ms=whole(raw[b"created_ms"]),
             started_ms=number(b"started_ms"),
             first_token_ms=number(b"first_token_ms"),
             ended_ms=number(b"ended_ms"),
             deadline_ms=number(b"deadline_ms"),
-            attempt=int(raw.get(b"attempt", b"0")),
-            count=int(raw.get(b"count", b"0")),
+            attempt=whole(raw.get(b"attempt", b"0")),
+            count=whole(raw.get(b"count", b"0")),
             worker=raw.get(b"worker", b"").decode(),
             prompt_tokens=number(b"prompt_tokens"),
             cancelling=b"cancel" in raw,

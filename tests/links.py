@@ -1,6 +1,8 @@
 """Jobs and workers without an engine: what the broker, the scripts and the link do on a real Valkey."""
 
 import time
+from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from redis import Redis
@@ -40,7 +42,13 @@ def make_broker(redis: Redis, model: str = MODEL, **limits: int) -> Broker:
     return Broker(redis, model, TTL_S, Limits(**defaults | {"worker_grace_ms": 60_000} | limits))
 
 
-def make_link(redis: Redis, name: str, slots: int = 4, patience: int = 16) -> Link:
+def make_link(
+    redis: Redis,
+    name: str,
+    slots: int = 4,
+    patience: int = 16,
+    clock: Callable[[], float] = monotonic,
+) -> Link:
     report = WorkerReport(
         name=name, incarnation=name, pid=1, host="h", model=MODEL, state=WorkerState.READY
     )
@@ -53,6 +61,7 @@ def make_link(redis: Redis, name: str, slots: int = 4, patience: int = 16) -> Li
         result_ttl_s=TTL_S,
         patience=patience,
         may_wait=lambda: False,
+        clock=clock,
     )
 
 

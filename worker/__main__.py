@@ -22,7 +22,7 @@ from shared.recovery import Sweeper
 from shared.settings import Settings, load_settings
 from shared.stream import Buried
 from worker.engine import Engine
-from worker.heart import EXIT_BURIED, Heart, Pulse
+from worker.heart import EXIT_BURIED, EXIT_GIVEN_UP, Heart, Pulse
 from worker.intake import Intake
 from worker.leases import CoreLease, lease_cores, pin
 from worker.link import GivenUp, Link, is_passing
@@ -53,7 +53,7 @@ def main() -> int:
         return EXIT_BURIED
     except GivenUp:
         log.error("Redis did not come back in time; the jobs go on when it does")
-        return 1
+        return EXIT_GIVEN_UP
 
 
 def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) -> int:

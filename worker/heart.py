@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 EXIT_STALLED = 71
 EXIT_BURIED = 72
+EXIT_GIVEN_UP = 73
 
 
 class Pulse:
@@ -90,7 +91,7 @@ class Heart:
 
     def _bury_the_dead(self) -> None:
         """Workers of other hosts, which no supervisor of ours sees, while no gateway is there."""
-        for incarnation, job_ids in self._sweeper.sweep(self._client, monotonic()).items():
+        for incarnation, job_ids in self._sweeper.sweep(self._client).items():
             log.warning("worker %s is lost; %d jobs of its moved", incarnation, len(job_ids))
 
     def _run(self) -> None:

@@ -6,6 +6,7 @@ a job is data in ``args[0]``.
 """
 
 import logging
+import zlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from redis import Redis
-from redis.exceptions import ExecAbortError, OutOfMemoryError, RedisError
+from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 from rq.command import handle_command, parse_payload
 from rq.executions import Execution
 from rq.job import JobStatus as RqJobStatus
@@ -27,12 +28,14 @@ from rq.worker import BaseWorker, WorkerStatus
 from shared.errors import BadRequest, InternalError
 from shared.keys import PRIORITIES, queue_name
 from shared.protocol import JobArgs, JobStatus
-from shared.rq_job import GenerateJob, queue_for
+from shared.rq_job import NO_REQUEST, GenerateJob, queue_for
 from worker.link import is_passing
 
 log = logging.getLogger(__name__)
 
 _LISTEN_PAUSE_S = 1.0
+#: Of a request once it is decompressed: the longest prompt there can be, all of it escaped.
+_MAX_REQUEST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +98,16 @@ class Intake(BaseWorker):
     def take(self, job_id: str) -> JobArgs:
         """Marks a popped job as started in RQ and reads its arguments. Redis errors pass through,
         and the call may be repeated; raises ``ServiceError`` for a job that cannot be read."""
-        raw = self.connection.hgetall(GenerateJob.key_for(job_id))
+        try:
+            raw = self.connection.hgetall(GenerateJob.key_for(job_id))
+        except ResponseError as error:
+            if is_passing(error):
+                raise
+            raise InternalError(f"The request of this job cannot be read: {error}") from error
         if not raw or b"data" not in raw:
             raise InternalError("The request of this job is gone from Redis.")
         try:
+            _check_size(raw[b"data"])
             job = GenerateJob(job_id, self.connection, JSONSerializer)
             job.restore(raw)
             args = JobArgs.model_validate(job.args[0])
@@ -110,8 +119,9 @@ class Intake(BaseWorker):
             raise InternalError(f"The request of this job cannot be read: {error}") from error
         try:
             self._open_execution(job_id, job)
-        except (OutOfMemoryError, ExecAbortError) as error:
-            # RQ's books need memory; the job does not need RQ's books.
+        except ResponseError as error:
+            # RQ's books are full or damaged; the job does not need RQ's books.
+            self._held.pop(job_id, None)
             log.warning("job %s: RQ is not told that it runs: %s", job_id, error)
         return args
 
@@ -169,6 +179,7 @@ class Intake(BaseWorker):
 
     def _settle(self, held: Held, status: JobStatus, reason: str) -> None:
         job, queue, execution = held.job, held.queue, held.execution
+        job.data = NO_REQUEST  # RQ saves it again
         job.ended_at = now()
         if status is JobStatus.COMPLETED:
             job._result = None
@@ -214,3 +225,14 @@ class Intake(BaseWorker):
         for job_id, held in list(self._held.items()):
             if held.execution.id == execution_id:
                 self._on_stop(job_id)
+
+
+def _check_size(data: Any) -> None:
+    """RQ would decompress whatever comes of it. Raises ``InternalError``."""
+    unpacker = zlib.decompressobj()
+    try:
+        unpacker.decompress(data, _MAX_REQUEST_BYTES)
+    except zlib.error:  # it is not compressed, which RQ takes too
+        return
+    if unpacker.unconsumed_tail:
+        raise InternalError(f"The request of this job is larger than {_MAX_REQUEST_BYTES} bytes.")

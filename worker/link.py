@@ -6,7 +6,7 @@ What is sent bears being sent twice. A pop whose reply was lost is undone by ``r
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 from redis import Redis
@@ -35,6 +35,7 @@ _PASSING = (
     ExecAbortError,  # a transaction that met one of the others
 )
 _MAX_PAUSE_S = 1.0
+_RECLAIM_EVERY_S = 5.0
 
 
 class GivenUp(Exception):
@@ -84,6 +85,7 @@ class Link:
         result_ttl_s: int,
         patience: int,
         may_wait: Callable[[], bool],
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """``may_wait`` is asked before each repetition: whether to go on waiting for Redis."""
         self._client = client
@@ -93,24 +95,28 @@ class Link:
         self._result_ttl_s = result_ttl_s
         self._patience = patience
         self._may_wait = may_wait
+        self._clock = clock
+        self._reclaimed_s = clock()
 
     def exchange(
         self, entries: Sequence[Entry], held: Sequence[str], want: int
     ) -> tuple[dict[str, str], list[Popped]]:
         """Appends the events and takes up to ``want`` jobs; ``held`` are the jobs this worker has.
         Raises ``Buried`` or ``GivenUp``."""
+        # What ends in this very step is still ours.
+        known = {*held, *(entry.job_id for entry in entries)}
         calls = [append_call(self._incarnation, self._result_ttl_s, entries)] if entries else []
         if want:
-            load = (len(held), self._slots, want, self._patience)
+            load = (len(held), self._slots, want, self._patience, self._result_ttl_s)
             calls.append(("pop", (self._incarnation, self._model, *load)))
         if not calls:
             return {}, []
 
         def go(is_repetition: bool) -> list[Any]:
-            if is_repetition and want:
-                # What ends in this very step is still ours.
-                known = {*held, *(entry.job_id for entry in entries)}
+            # Now and then in any case: a connection may break, or Redis forget, without an error here.
+            if is_repetition or self._clock() - self._reclaimed_s >= _RECLAIM_EVERY_S:
                 run_script(self._client, "reclaim", self._incarnation, *known)
+                self._reclaimed_s = self._clock()
             return run_scripts(self._client, calls)
 
         replies = self._until_answered(go)
@@ -159,7 +165,7 @@ def _popped(rows: list[list[Any]]) -> list[Popped]:
     """Without what was in a queue and is no job: it harms nobody else."""
     for row in rows:
         if len(row) == 1:
-            log.warning("%.80r was in a queue and is no job of ours; it was dropped", row[0])
+            log.warning("%.80r was in a queue and is no whole job of ours; it was dropped", row[0])
     return [Popped.from_reply(row) for row in rows if len(row) > 1]
 
 

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 
 from redis.exceptions import RedisError
 
-from shared.errors import ServiceError
+from shared.errors import InternalError, ServiceError
 from shared.protocol import (
     EndEvent,
     Event,
@@ -106,11 +106,13 @@ class Service:
         self._pending = []
         self._arrivals += popped
         for entry in entries:
+            self._pulse.touch()  # each word to RQ may wait for Redis
             verdict = stops.get(entry.job_id)
             if isinstance(entry.event, EndEvent) and verdict != "fenced":
                 self._log_end(entry.job_id, entry.event)
                 self._intake.settle(entry.job_id, entry.event.status, entry.event.finish_reason)
         for job_id, verdict in stops.items():
+            self._pulse.touch()
             if verdict == "cancelled":
                 self._engine.cancel(job_id)
             else:
@@ -134,6 +136,9 @@ class Service:
                 return
             except ServiceError as error:
                 self._refuse(popped, error)
+            except Exception:  # what stands in Redis may be anything, and harms its own job alone
+                log.exception("job %s cannot be admitted", popped.job_id)
+                self._refuse(popped, InternalError("This job cannot be read; the logs say more."))
             self._arrivals.popleft()
             if had_active:
                 return

@@ -39,10 +39,11 @@ class Accepted(BaseModel):
     links: Links
 
 
-def check_idempotency_key(key: str) -> None:
-    if not IDEMPOTENCY_KEY.fullmatch(key):
+def check_idempotency_key(*keys: str) -> None:
+    """All that were sent: of two a proxy in front may have read the other one."""
+    if len(keys) != 1 or not IDEMPOTENCY_KEY.fullmatch(keys[0]):
         raise BadRequest(
-            "Idempotency-Key: must be 1 to 255 printable ASCII characters without spaces",
+            "Idempotency-Key: must be one text of 1 to 255 printable ASCII characters without spaces",
             field="Idempotency-Key",
         )
 
@@ -88,7 +89,7 @@ async def generate(
 ) -> Accepted:
     """Give either `prompt` or `messages`. The text is read at the job and its stream (`links`)."""
     if idempotency_key is not None:
-        check_idempotency_key(idempotency_key)
+        check_idempotency_key(*request.headers.getlist("Idempotency-Key"))
     raw = await request.body()
     gateway.drain.check_admission()
     body = parse_generate_request(raw)

@@ -1,6 +1,7 @@
 -- One step's events of one worker. Exactly once: an entry that was written before is skipped.
 -- ARGV: incarnation, result TTL in s, then 8 per entry: job id, attempt, kind (check, start, token,
--- end), index of the first token, number of tokens, payload, status, busy time in ms
+-- end), index of the first token (of an end: how many came before), number of tokens, payload, status,
+-- busy time in ms
 -- Returns 'buried', or pairs [id, verdict] for jobs that must stop: fenced, ended, cancelled.
 local me, ttl_s = ARGV[1], tonumber(ARGV[2])
 if redis.call('SISMEMBER', WORKERS, me) == 0 then return 'buried' end
@@ -21,12 +22,12 @@ for i = 3, #ARGV, 8 do
         written[#written + 1] = id
         redis.call('HINCRBY', totals, 'prompt_tokens', count)
       end
-    elseif index > tonumber(f[4]) and kind == 'token' then
+    elseif (kind == 'token' or kind == 'end') and index > (whole(f[4]) or 0) then
       -- Redis lost what it had taken: another attempt goes on where the stream really ends.
       redis.call('SREM', taken_key(me), id)
       requeue(id, now)
       verdicts[#verdicts + 1] = {id, 'fenced'}
-    elseif kind == 'token' and index == tonumber(f[4]) then
+    elseif kind == 'token' and index == whole(f[4]) then
       append_event(id, 'token', payload)
       written[#written + 1] = id
       redis.call('HSET', key, 'count', index + count)

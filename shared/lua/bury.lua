@@ -6,10 +6,11 @@
 local who, max_deaths, ttl_s = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
 local counts = tonumber(ARGV[5] or '1')
 if ARGV[2] == '1' and redis.call('EXISTS', beat_key(who)) == 1 then return false end
+local report = redis.pcall('HGET', P .. 'worker:' .. who, 'report')
+local is_read, facts = pcall(cjson.decode, type(report) == 'string' and report or '{}')
+local model = is_read and type(facts) == 'table' and type(facts.model) == 'string' and facts.model or ''
 if redis.call('SREM', WORKERS, who) == 0 then return false end
 local now, moved = now_ms(), {}
-local report = redis.call('HGET', P .. 'worker:' .. who, 'report')
-local model = report and cjson.decode(report).model or ''
 redis.call('HDEL', P .. 'load:' .. model, who)
 if redis.call('GET', P .. 'ward:' .. model) == who then redis.call('DEL', P .. 'ward:' .. model) end
 for _, id in ipairs(redis.call('SMEMBERS', taken_key(who))) do
@@ -31,7 +32,7 @@ for _, id in ipairs(redis.call('SMEMBERS', taken_key(who))) do
   end
 end
 local totals = redis.call('HGETALL', totals_key(who))
-for i = 1, #totals, 2 do redis.call('HINCRBY', SERVICE, totals[i], totals[i + 1]) end
+for i = 1, #totals, 2 do redis.call('HINCRBY', SERVICE, totals[i], whole(totals[i + 1]) or 0) end
 redis.call('DEL', totals_key(who), taken_key(who), beat_key(who), P .. 'worker:' .. who,
   P .. 'bell:' .. who, P .. 'alone:' .. who)
 return moved

@@ -12,6 +12,11 @@ local WAITING, SERVED, NEWS, OPEN = P .. 'waiting', P .. 'served', P .. 'news', 
 -- More entries than a job can have tokens (shared/settings.py): no legitimate one reaches it.
 local MAX_STREAM_ENTRIES = 1100000
 
+-- What stands in Redis may be anything: a number is one of ours, or nil.
+local function whole(text)
+  return text and #text <= 15 and tonumber(string.match(text, '^%d+$') or '') or nil
+end
+
 local function now_ms()
   local t = redis.call('TIME')
   return t[1] * 1000 + math.floor(t[2] / 1000)
@@ -48,7 +53,7 @@ local function least_loaded(model, now, except)
     local name = loads[i]
     local load, slots, seen = string.match(loads[i + 1], '^(%d+) (%d+) (%d+)$')
     load, slots, seen = tonumber(load), tonumber(slots), tonumber(seen)
-    if name ~= except and load < slots and now - seen < 1500 and is_live(name)
+    if load and name ~= except and load < slots and now - seen < 1500 and is_live(name)
       and (best == nil or load < best_load) then
       best, best_load = name, load
     end
@@ -68,21 +73,23 @@ end
 
 local function count_waiting(id, sign)
   local f = redis.call('HMGET', job_key(id), 'model', 'owner', 'chars', 'deadline_ms')
-  add_to('chars:' .. f[1], sign * (tonumber(f[3]) or 0))
+  add_to('chars:' .. (f[1] or ''), sign * (whole(f[3]) or 0))
   if f[2] and f[2] ~= '' then add_to('jobs:' .. f[2], sign) end
-  if f[4] and sign > 0 then
-    redis.call('ZADD', DEADLINES, f[4], id)
-  elseif f[4] then
+  if sign < 0 then
     redis.call('ZREM', DEADLINES, id)
+  elseif whole(f[4]) then
+    redis.call('ZADD', DEADLINES, f[4], id)
   end
 end
 
 -- RQ's record of an ended job; its worker, where it has one, closes RQ's books beside.
+-- The request is no longer kept: it may be large, and nobody reads it again.
 local RQ_STATUS = {completed = 'finished', failed = 'failed', cancelled = 'canceled'}
+local NO_REQUEST = '["mini_vllm.generate", null, [], {}]'
 local function expire_rq_job(id, status, ttl_s)
   local key = 'rq:job:' .. id
   if redis.call('TYPE', key).ok == 'hash' then
-    redis.call('HSET', key, 'status', RQ_STATUS[status])
+    redis.call('HSET', key, 'status', RQ_STATUS[status] or 'failed', 'data', NO_REQUEST)
     redis.call('EXPIRE', key, ttl_s)
   end
 end
@@ -97,11 +104,11 @@ local function end_job(id, totals, status, payload, busy_ms, ttl_s, now)
   redis.call('EXPIRE', key, ttl_s)
   redis.call('EXPIRE', stream_key(id), ttl_s)
   expire_rq_job(id, status, ttl_s)
-  busy_ms = busy_ms + (tonumber(f[2] or '') or 0)
+  busy_ms = busy_ms + (whole(f[2]) or 0)
   redis.call('HINCRBY', totals, 'jobs_' .. status, 1)
-  redis.call('HINCRBY', totals, 'e2e_ms', math.max(0, now - (tonumber(f[1] or '') or now)))
+  redis.call('HINCRBY', totals, 'e2e_ms', math.max(0, now - (whole(f[1]) or now)))
   redis.call('HINCRBY', totals, 'busy_ms', busy_ms)
-  redis.call('HINCRBY', totals, 'ended_tokens', tonumber(f[3] or '') or 0)
+  redis.call('HINCRBY', totals, 'ended_tokens', whole(f[3]) or 0)
   if status == 'completed' and f[4] then
     local recent = P .. 'service-ms:' .. f[4]
     redis.call('LPUSH', recent, busy_ms)
@@ -114,20 +121,19 @@ local function end_without_worker(id, status, reason, code, message, ttl_s, now)
   local key = job_key(id)
   local f = redis.call('HMGET', key, 'queue', 'created_ms', 'started_ms', 'prompt_tokens', 'count',
     'attempt', 'seed', 'first_token_ms', 'model', 'status')
-  local created, started = tonumber(f[2]) or now, tonumber(f[3]) or now
+  local created, started = whole(f[2]) or now, whole(f[3]) or now
   local err = cjson.null
   if code ~= '' then err = {code = code, message = message} end
   local timings = {queued_s = (started - created) / 1000, total_s = (now - created) / 1000}
-  local first = tonumber(f[8] or '')
+  local first = whole(f[8])
   if first then timings.ttft_s = (first - created) / 1000 end
   local payload = cjson.encode({
     status = status, finish_reason = reason,
-    usage = {prompt_tokens = tonumber(f[4]) or 0, cached_tokens = 0,
-      completion_tokens = tonumber(f[5]) or 0},
-    timings = timings, error = err, seed = tonumber(f[7]) or 0,
-    worker = cjson.null, attempts = tonumber(f[6]) or 0})
-  redis.call('LREM', queue_key(f[1]), 0, id)
-  redis.call('LREM', suspects_key(f[9]), 0, id)
+    usage = {prompt_tokens = whole(f[4]) or 0, cached_tokens = 0, completion_tokens = whole(f[5]) or 0},
+    timings = timings, error = err, seed = math.min(whole(f[7]) or 0, 4294967294),
+    worker = cjson.null, attempts = whole(f[6]) or 0})
+  if f[1] then redis.call('LREM', queue_key(f[1]), 0, id) end
+  if f[9] then redis.call('LREM', suspects_key(f[9]), 0, id) end
   if f[10] == 'queued' then count_waiting(id, -1) end
   end_job(id, SERVICE, status, payload, 0, ttl_s, now)
   tell(id)
@@ -138,7 +144,7 @@ end
 local function requeue(id, now)
   local key = job_key(id)
   local f = redis.call('HMGET', key, 'queue', 'attempt_ms', 'model', 'suspect', 'status')
-  redis.call('HINCRBY', key, 'busy_ms', math.max(0, now - (tonumber(f[2] or '') or now)))
+  redis.call('HINCRBY', key, 'busy_ms', math.max(0, now - (whole(f[2]) or now)))
   redis.call('HSET', key, 'worker', '', 'status', 'queued')
   if redis.call('TYPE', 'rq:job:' .. id).ok == 'hash' then
     redis.call('HSET', 'rq:job:' .. id, 'status', 'queued')
@@ -148,7 +154,8 @@ local function requeue(id, now)
     list = suspects_key(f[3])
     redis.call('SADD', 'rq:queues', list)
   end
-  redis.call('LREM', list, 0, id)
+  redis.call('LREM', queue_key(f[1]), 0, id)
+  redis.call('LREM', suspects_key(f[3]), 0, id)
   redis.call('LPUSH', list, id)
   if f[5] ~= 'queued' then count_waiting(id, 1) end
   ring_least_loaded(f[3], now)

@@ -1,11 +1,11 @@
 -- Gives this worker the next jobs, one by one, while no other live worker is less loaded.
 -- ARGV: incarnation, model, load (jobs it holds), slots, at most how many jobs, how many jobs of higher
--- priority may overtake a waiting one
+-- priority may overtake a waiting one, result TTL in s
 -- Returns 'buried', or a list of [id, attempt, created, started, now, count, first token,
 -- deadline ('' where there is none), seed, deaths if it must run alone or ''], times in ms of Redis'
 -- clock; what was in a queue and is no job of ours comes as [id].
 local me, model, load, slots, want = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local patience = tonumber(ARGV[6])
+local patience, ttl_s = tonumber(ARGV[6]), tonumber(ARGV[7])
 if redis.call('SISMEMBER', WORKERS, me) == 0 then return 'buried' end
 local now, jobs = now_ms(), {}
 local loads, passed = P .. 'load:' .. model, P .. 'passed:' .. model
@@ -15,10 +15,14 @@ local function report(shown_load)
   redis.call('HSET', loads, me, string.format('%d %d %d', shown_load, slots, now))
 end
 
-local function discard(id)
-  if redis.call('TYPE', 'rq:job:' .. id).ok == 'hash' then
-    redis.call('HSET', 'rq:job:' .. id, 'status', 'failed')
-    redis.call('EXPIRE', 'rq:job:' .. id, 86400)
+-- What is no job of ours, or is damaged: it ends where it can, and is told.
+local function discard(id, status)
+  if status then
+    redis.call('HSET', job_key(id), 'model', model)
+    end_without_worker(id, 'failed', 'error', 'internal_error',
+      'The record of this job in Redis was damaged.', ttl_s, now)
+  else
+    expire_rq_job(id, 'failed', ttl_s)
   end
   jobs[#jobs + 1] = {id}
 end
@@ -27,25 +31,42 @@ end
 local function take(id, is_alone)
   local key = job_key(id)
   local f = redis.pcall('HMGET', key, 'end', 'worker', 'attempt', 'created_ms', 'started_ms', 'count',
-    'first_token_ms', 'deadline_ms', 'seed', 'deaths', 'status')
+    'first_token_ms', 'deadline_ms', 'seed', 'deaths', 'status', 'suspect', 'cancel')
   if f.err then
-    discard(id)
+    discard(id, nil)
     return false
   end
   if f[1] then  -- it has ended
     expire_rq_job(id, f[11], math.max(1, redis.call('TTL', key)))
     return false
   end
-  local attempt = tonumber(f[3] or '')
-  local is_whole = #id == 32 and attempt and tonumber(f[4] or '') and tonumber(f[6] or '') and tonumber(f[9] or '')
+  local attempt = whole(f[3])
+  local is_whole = #id == 32 and attempt and whole(f[4]) and whole(f[6]) and whole(f[9])
+    and (not f[5] or whole(f[5])) and (not f[7] or whole(f[7])) and (not f[8] or whole(f[8]))
+    and (f[11] == 'queued' or f[11] == 'running')
   if not is_whole then
-    discard(id)
+    discard(id, f[11])
     return false
   end
-  -- A second entry of one that runs elsewhere: RQ's own cleaners may push one.
+  -- A second entry of one that runs elsewhere: RQ's own cleaners may push one. Its worker need not have
+  -- beaten of late: if it is gone it is buried, and that brings the job back.
   local owner = f[2] or ''
-  if owner ~= '' and is_live(owner) and redis.call('SISMEMBER', taken_key(owner), id) == 1 then return false end
+  if owner ~= '' and redis.call('SISMEMBER', WORKERS, owner) == 1
+    and redis.call('SISMEMBER', taken_key(owner), id) == 1 then return false end
   if owner ~= '' then redis.call('SREM', taken_key(owner), id) end
+  if f[13] then
+    end_without_worker(id, 'cancelled', 'cancelled', '', '', ttl_s, now)
+    return false
+  end
+  if f[8] and whole(f[8]) <= now then
+    end_without_worker(id, 'failed', 'timeout', 'timeout',
+      'The deadline passed while the job was queued; the text so far is kept.', ttl_s, now)
+    return false
+  end
+  if f[12] and not is_alone then
+    requeue(id, now)  -- to where it belongs
+    return false
+  end
   if f[11] == 'queued' then count_waiting(id, -1) end
   local started = f[5] or now
   redis.call('HSET', key, 'attempt', attempt + 1, 'worker', me, 'status', 'running', 'started_ms', started,
@@ -53,14 +74,21 @@ local function take(id, is_alone)
   redis.call('SADD', taken_key(me), id)
   load = load + 1
   jobs[#jobs + 1] = {id, attempt + 1, f[4], started, now, f[6], f[7] or '', f[8] or '', f[9],
-    is_alone and f[10] or ''}
+    is_alone and whole(f[10]) or ''}
   return true
 end
 
--- One worker at a time empties itself and runs suspects, each alone, while the others serve on.
+-- One worker at a time empties itself and runs suspects, each alone, while the others serve on. It has the
+-- turn while it runs one, or comes here often enough: one that drains or hangs loses it.
+local guard = redis.call('GET', ward)
+if guard and guard ~= me then
+  local seen = whole(string.match(redis.call('HGET', loads, guard) or '', '(%d+)$'))
+  local is_at_it = redis.call('EXISTS', P .. 'alone:' .. guard) == 1 or (seen and now - seen < 5000)
+  if not (is_live(guard) and is_at_it) then guard = nil end
+end
 if redis.call('EXISTS', alone) == 1 then
   if load > 0 then
-    redis.call('SET', ward, me, 'PX', 5000)
+    if not guard then redis.call('SET', ward, me) end
     report(slots)
     return jobs
   end
@@ -68,14 +96,13 @@ if redis.call('EXISTS', alone) == 1 then
 end
 local suspects = suspects_key(model)
 if redis.call('LLEN', suspects) > 0 then
-  local guard = redis.call('GET', ward)
   local other, other_load = least_loaded(model, now, me)
-  if guard and guard ~= me and is_live(guard) then
+  if guard and guard ~= me then
     -- It is another's turn.
   elseif guard ~= me and other and other_load < load then
     ring(other)
   else
-    redis.call('SET', ward, me, 'PX', 5000)
+    redis.call('SET', ward, me)
     report(slots)
     while load == 0 do
       local id = redis.call('LPOP', suspects)
@@ -85,6 +112,8 @@ if redis.call('LLEN', suspects) > 0 then
     if load > 0 then return jobs end
     redis.call('DEL', ward)
   end
+elseif guard == me then
+  redis.call('DEL', ward)
 end
 
 -- The highest priority first, unless a lower one has been overtaken too often.
@@ -93,7 +122,7 @@ local function next_priority()
   local first = nil
   for rank = 3, 1, -1 do
     if redis.call('LLEN', queue_key(model .. ':' .. PRIORITIES[rank])) > 0 then
-      if rank > 1 and tonumber(redis.call('HGET', passed, PRIORITIES[rank]) or '0') >= patience then
+      if rank > 1 and (whole(redis.call('HGET', passed, PRIORITIES[rank])) or 0) >= patience then
         return rank
       end
       first = rank

@@ -18,7 +18,7 @@ local used = tonumber(string.match(memory, 'used_memory:(%d+)'))
 local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
 -- The rest is for the tokens of what was accepted.
 if most > 0 and used > 0.9 * most then return {'memory'} end
-local served = tonumber(redis.call('HGET', SERVED, model) or '')
+local served = whole(redis.call('HGET', SERVED, model))
 if not served or now - served > tonumber(ARGV[12]) then return {'no_worker'} end
 
 local ahead, waiting = 0, redis.call('LLEN', suspects_key(model))
@@ -31,16 +31,16 @@ for _, priority in ipairs({'high', 'normal', 'low'}) do
 end
 local function refusal(what, count)
   local times, sum, slots = redis.call('LRANGE', P .. 'service-ms:' .. model, 0, -1), 0, 0
-  for _, ms in ipairs(times) do sum = sum + ms end
+  for _, ms in ipairs(times) do sum = sum + (whole(ms) or 0) end
   local loads = redis.call('HGETALL', P .. 'load:' .. model)
   for i = 1, #loads, 2 do
-    if is_live(loads[i]) then slots = slots + tonumber(string.match(loads[i + 1], ' (%d+) ')) end
+    if is_live(loads[i]) then slots = slots + (tonumber(string.match(loads[i + 1], ' (%d+) ') or '') or 0) end
   end
   return {what, count, waiting, #times > 0 and math.ceil(sum / #times) or 0, slots}
 end
 if waiting == 0 then redis.call('HDEL', WAITING, 'chars:' .. model) end
-local num_chars = tonumber(redis.call('HGET', WAITING, 'chars:' .. model) or '0')
-local num_owned = tonumber(redis.call('HGET', WAITING, 'jobs:' .. owner) or '0')
+local num_chars = whole(redis.call('HGET', WAITING, 'chars:' .. model)) or 0
+local num_owned = whole(redis.call('HGET', WAITING, 'jobs:' .. owner)) or 0
 if waiting >= tonumber(ARGV[9]) then return refusal('jobs', waiting) end
 -- A prompt always fits into an empty queue.
 if waiting > 0 and num_chars + chars > tonumber(ARGV[10]) then return refusal('chars', num_chars) end

@@ -154,6 +154,14 @@ def test_the_piece_of_a_control_token_is_empty(backend: LlamaBackend) -> None:
     assert [backend.is_end(token) for token in controls] == [False, True, True]
 
 
+@pytest.mark.parametrize("token", [-1, 49_152, 2_000_000_000])
+def test_what_is_no_token_is_refused_where_llama_cpp_would_end_the_process(
+    backend: LlamaBackend, token: int
+) -> None:
+    with pytest.raises(ValueError, match="no token"):
+        backend.piece(token)
+
+
 def test_the_chat_template_takes_every_role(backend: LlamaBackend) -> None:
     rendered = backend.render_chat(
         [

@@ -144,6 +144,8 @@ def test_an_idempotency_key_names_one_job(http: httpx.Client) -> None:
     assert conflict.status_code == 409
     assert conflict.json()["error"]["code"] == "idempotency_conflict"
     assert post("k-2").json()["job_id"] != first.json()["job_id"]
+    twice = [("Idempotency-Key", "k-1"), ("Idempotency-Key", "k-2")]
+    assert http.post("/generate", headers=twice, json={"prompt": "x"}).status_code == 422
     for bad in ("", "two words", "x" * 256):
         refused = post(bad)
         assert refused.status_code == 422, bad

@@ -24,13 +24,16 @@ from shared.protocol import (
     StartEvent,
 )
 from shared.recovery import Sweeper
+from shared.rq_job import GenerateJob
 from shared.scripts import run_script
 from shared.stream import Buried, Entry
+from tests.factories import Clock
 from tests.links import (
     MODEL,
     TTL_S,
     bury,
     end,
+    finish,
     make_broker,
     make_link,
     pop,
@@ -41,6 +44,7 @@ from tests.links import (
     total,
     transcript,
 )
+from tests.servers import wait_for
 
 
 @pytest.fixture
@@ -137,22 +141,59 @@ def test_a_lapsed_heartbeat_is_noticed_only_when_redis_has_answered_long_enough(
     submit(broker)
     pop(make_link(redis, "w"))
     redis.delete("mini-vllm:beat:w")
-    sweeper = Sweeper(heartbeat_ttl_s=4, max_deaths=3, result_ttl_s=TTL_S)
+    clock = Clock()
+    sweeper = make_sweeper(clock)
     for now_s in (100.0, 103.0, 106.0, 107.9):
-        assert sweeper.sweep(redis, now_s) == {}
-    assert list(sweeper.sweep(redis, 108.0)) == ["w"]
+        clock.now_s = now_s
+        assert sweeper.sweep(redis) == {}
+    clock.now_s = 108.0
+    assert list(sweeper.sweep(redis)) == ["w"]
     assert redis.smembers(WORKERS) == set()
 
 
+def make_sweeper(clock: Clock) -> Sweeper:
+    return Sweeper(heartbeat_ttl_s=4, max_deaths=3, result_ttl_s=TTL_S, clock=clock)
+
+
+def settled_sweeper(redis: Redis, clock: Clock) -> Sweeper:
+    """It has looked for ten seconds."""
+    sweeper = make_sweeper(clock)
+    for _ in range(10):
+        clock.now_s += 1
+        assert sweeper.sweep(redis) == {}
+    return sweeper
+
+
+def test_a_worker_that_beats_again_soon_is_not_buried(redis: Redis) -> None:
+    """All heartbeats lapse at once when Redis' clock steps, or when it was frozen."""
+    make_link(redis, "w")
+    clock = Clock()
+    sweeper = settled_sweeper(redis, clock)
+    redis.delete("mini-vllm:beat:w")
+    for _ in range(2):
+        clock.now_s += 0.9
+        assert sweeper.sweep(redis) == {}
+    make_link(redis, "w")
+    clock.now_s += 1
+    assert sweeper.sweep(redis) == {}
+    redis.delete("mini-vllm:beat:w")
+    clock.now_s += 1
+    assert sweeper.sweep(redis) == {}, "the time of its silence begins anew"
+    clock.now_s += 2
+    assert list(sweeper.sweep(redis)) == ["w"]
+
+
 def test_a_sweeper_that_did_not_look_for_a_while_does_not_know_what_redis_did(
-    redis: Redis, broker: Broker
+    redis: Redis,
 ) -> None:
     make_link(redis, "w")
-    sweeper = Sweeper(heartbeat_ttl_s=4, max_deaths=3, result_ttl_s=TTL_S)
-    for now_s in range(100, 110):
-        sweeper.sweep(redis, now_s)
+    clock = Clock()
+    sweeper = settled_sweeper(redis, clock)
     redis.delete("mini-vllm:beat:w")
-    assert sweeper.sweep(redis, 130.0) == {}
+    clock.now_s += 20
+    for _ in range(8):
+        assert sweeper.sweep(redis) == {}
+        clock.now_s += 0.9
     assert redis.smembers(WORKERS) == {b"w"}
 
 
@@ -353,3 +394,84 @@ def test_a_job_that_runs_on_no_worker_goes_back_to_its_queue(redis: Redis, broke
     redis.srem(taken_key("w"), job_id)
     assert broker.mend() == [job_id]
     assert record(redis, job_id).status is JobStatus.QUEUED
+
+
+def test_an_end_behind_tokens_that_redis_has_lost_is_no_end(redis: Redis, broker: Broker) -> None:
+    """Else the answer would be completed without its last words."""
+    job_id = submit(broker)
+    link = make_link(redis, "w")
+    pop(link)
+    link.exchange([Entry(job_id, 1, token(0))], [job_id], 0)
+    assert link.exchange([Entry(job_id, 1, end(tokens=2))], [], 0)[0] == {job_id: "fenced"}
+    assert record(redis, job_id).status is JobStatus.QUEUED
+    (popped,) = pop(link)
+    assert (popped.attempt, popped.count) == (2, 1)
+
+
+def test_a_job_that_its_worker_does_not_know_goes_back_even_if_that_worker_is_full(
+    redis: Redis, broker: Broker
+) -> None:
+    """Redis forgot its end, say, or its pop came late over a connection that was given up."""
+    job_id = submit(broker)
+    clock = Clock()
+    link = make_link(redis, "w", clock=clock)
+    pop(link)
+    running = submit(broker)
+    pop(link, [job_id])
+    assert link.exchange([Entry(running, 1, None)], [running], 0) == ({}, [])
+    assert record(redis, job_id).status is JobStatus.RUNNING
+    clock.now_s += 5
+    link.exchange([Entry(running, 1, None)], [running], 0)
+    assert record(redis, job_id).status is JobStatus.QUEUED
+    assert record(redis, running).status is JobStatus.RUNNING
+
+
+def test_a_job_runs_on_where_it_runs_whatever_rqs_cleaners_push(
+    redis: Redis, broker: Broker
+) -> None:
+    """Also right after an outage, when no heartbeat is there."""
+    job_id = submit(broker)
+    first, second = make_link(redis, "first"), make_link(redis, "second")
+    pop(first)
+    redis.rpush(queue_key(f"{MODEL}:normal"), job_id, job_id)
+    redis.delete("mini-vllm:beat:first")
+    assert pop(second) == []
+    assert pop(first, [job_id]) == []
+    assert record(redis, job_id).worker == "first"
+
+
+def test_an_overdue_or_cancelled_job_touches_no_worker(redis: Redis, broker: Broker) -> None:
+    overdue = submit(broker, timeout_s=0.001)
+    parked = submit(broker)
+    link = make_link(redis, "w")
+    redis.lrem(queue_key(f"{MODEL}:normal"), 1, overdue)
+    (popped,) = pop(link)
+    broker.cancel(parked)
+    link.park(parked, popped.attempt)
+    redis.rpush(queue_key(f"{MODEL}:normal"), overdue)
+    wait_for(lambda: int(redis.hget(job_key(overdue), "deadline_ms") or 0) < _now_ms(redis), "late")
+    assert pop(link, want=4) == []
+    ends = [transcript(redis, job_id).end for job_id in (overdue, parked)]
+    assert [e.finish_reason for e in ends if e] == [FinishReason.TIMEOUT, FinishReason.CANCELLED]
+
+
+def _now_ms(redis: Redis) -> int:
+    seconds, micros = redis.time()
+    return int(seconds * 1000 + micros // 1000)
+
+
+def test_hundreds_of_overdue_jobs_end_at_once(redis: Redis, broker: Broker) -> None:
+    ids = [submit(broker, timeout_s=0.001) for _ in range(250)]
+    wait_for(lambda: int(redis.hget(job_key(ids[-1]), "deadline_ms") or 0) < _now_ms(redis), "late")
+    assert sorted(broker.expire()) == sorted(ids)
+
+
+def test_what_is_kept_of_an_ended_job_is_not_its_request(redis: Redis, broker: Broker) -> None:
+    cancelled, run = submit(broker, prompt="p" * 5000), submit(broker, prompt="p" * 5000)
+    broker.cancel(cancelled)
+    link = make_link(redis, "w")
+    (popped,) = pop(link)
+    finish(link, popped)
+    for job_id in (cancelled, run):
+        assert len(redis.hget(f"rq:job:{job_id}", "data") or b"") < 100
+        GenerateJob.fetch(job_id, redis)  # RQ can still read it

@@ -5,7 +5,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,10 @@ SWEEPER = Sweeper(heartbeat_ttl_s=4, max_deaths=3, result_ttl_s=3600)
 
 @contextmanager
 def open_registrar(url: str) -> Iterator[Registrar]:
-    registrar = Registrar(url, partial(SWEEPER.bury, only_if_lapsed=False))
+    registrar = Registrar(
+        url,
+        lambda client, who, counts: SWEEPER.bury(client, who, only_if_lapsed=False, counts=counts),
+    )
     registrar.start()
     yield registrar
     registrar.close()

@@ -22,7 +22,7 @@ SLEEP = "import time; time.sleep(600)"
 
 
 def make_child(
-    script: str, on_death: Callable[[], None] | None = None, hurries: bool = False
+    script: str, on_death: Callable[[bool], None] | None = None, hurries: bool = False
 ) -> Child:
     return Child(
         "child",
@@ -46,8 +46,8 @@ def pid_of(child: Child) -> int:
 
 
 def test_a_child_that_dies_is_reaped_told_and_started_again() -> None:
-    deaths: list[str] = []
-    child = make_child(READY + SLEEP, lambda: deaths.append("dead"))
+    deaths: list[bool] = []
+    child = make_child(READY + SLEEP, deaths.append)
     supervisor = Supervisor([child])
     supervisor.start(child)
     run_until(supervisor, lambda: child.announced == ["ready"])
@@ -56,7 +56,7 @@ def test_a_child_that_dies_is_reaped_told_and_started_again() -> None:
     run_until(supervisor, lambda: bool(deaths))
     run_until(supervisor, lambda: child.is_running and child.announced == ["ready"])
     assert pid_of(child) != first
-    assert deaths == ["dead"]
+    assert deaths == [True]
     supervisor.stop([[child]], drain_s=10)
     assert not child.is_running
 
@@ -103,8 +103,8 @@ def test_a_second_stop_request_does_not_wait() -> None:
 def test_a_child_that_was_stopped_is_killed_and_started_again(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    deaths: list[str] = []
-    child = make_child(READY + SLEEP, lambda: deaths.append("dead"))
+    deaths: list[bool] = []
+    child = make_child(READY + SLEEP, deaths.append)
     supervisor = Supervisor([child])
     supervisor.start(child)
     run_until(supervisor, lambda: child.announced == ["ready"])
@@ -113,6 +113,7 @@ def test_a_child_that_was_stopped_is_killed_and_started_again(
     run_until(supervisor, lambda: bool(deaths))
     run_until(supervisor, lambda: child.is_running and child.announced == ["ready"])
     assert pid_of(child) != first
+    assert deaths == [False], "the stop was an operator's doing"
     supervisor.stop([[child]], drain_s=10)
     said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("up:")]
     assert said == ["up: child was stopped by a signal for more than 0.2 s: it is killed"]

@@ -4,6 +4,7 @@ import pytest
 from redis import Redis
 
 from shared.broker import Broker
+from shared.keys import queue_key
 from shared.protocol import JobStatus
 from shared.recovery import Sweeper
 from tests.links import (
@@ -136,7 +137,38 @@ def test_a_draining_lone_worker_gives_the_turn_away(redis: Redis, broker: Broker
     suspect = submit(broker)
     kill_three_times(redis, 1)
     assert pop(link, [running], want=3) == []
-    assert 0 < redis.pttl(f"mini-vllm:ward:{MODEL}") <= 5000
-    redis.delete(f"mini-vllm:ward:{MODEL}")
+    assert pop(make_link(redis, "other"), want=4) == [], "it is the turn of the first"
+    long_ago = redis.time()[0] * 1000 - 6000
+    redis.hset(f"mini-vllm:load:{MODEL}", "w", f"4 4 {long_ago}")
     (popped,) = pop(make_link(redis, "other"), want=4)
     assert popped.job_id == suspect
+
+
+def test_a_worker_of_one_slot_keeps_the_turn_while_it_runs_a_suspect(
+    redis: Redis, broker: Broker
+) -> None:
+    """It has no free slot, so it does not come by meanwhile."""
+    for _ in range(2):
+        submit(broker)
+    kill_three_times(redis, 2)
+    assert len(pop(make_link(redis, "w", slots=1))) == 1
+    long_ago = redis.time()[0] * 1000 - 60_000
+    redis.hset(f"mini-vllm:load:{MODEL}", "w", f"1 1 {long_ago}")
+    normal = submit(broker)
+    assert [p.job_id for p in pop(make_link(redis, "other"), want=4)] == [normal]
+
+
+def test_a_suspect_that_rqs_cleaners_put_into_a_normal_queue_still_runs_alone(
+    redis: Redis, broker: Broker
+) -> None:
+    suspect = submit(broker)
+    kill_three_times(redis, 1)
+    queue = queue_key(f"{MODEL}:normal")
+    redis.rpush(queue, suspect, suspect)
+    mate = submit(broker)
+    link = make_link(redis, "w")
+    (popped,) = pop(link, want=4)
+    assert (popped.job_id, popped.num_deaths) == (suspect, 3)
+    assert [p.job_id for p in pop(make_link(redis, "other"), want=4)] == [mate]
+    finish(link, popped)
+    assert pop(link, want=4) == []

@@ -58,8 +58,11 @@ class Vocabulary:
         return tokens
 
     def piece(self, token: int) -> bytes:
+        """Raises ``ValueError`` for what is no token: llama.cpp would end the process."""
         piece = self._pieces.get(token)
         if piece is None:
+            if not 0 <= token < self.num_tokens:
+                raise ValueError(f"{token} is no token of this model")
             piece = self._pieces[token] = self._piece_bytes(token, False)
         return piece
 

@@ -57,7 +57,16 @@ def test_a_key_is_presented_in_two_ways() -> None:
     assert presented_key(Headers({"authorization": "Bearer k"})) == "k"
     assert presented_key(Headers({"authorization": "bearer  k "})) == "k"
     assert presented_key(Headers({"x-api-key": "k"})) == "k"
+    assert presented_key(Headers({"authorization": "bearer\tk"})) == "k"
     assert presented_key(Headers({})) is None
+
+
+@pytest.mark.parametrize("name", [b"authorization", b"x-api-key"])
+def test_two_keys_are_refused(name: bytes) -> None:
+    """A proxy in front may have read the other one."""
+    headers = Headers(raw=[(name, b"Bearer a"), (name, b"Bearer b")])
+    with pytest.raises(Unauthorized, match="once"):
+        presented_key(headers)
 
 
 @pytest.mark.parametrize("value", ["Basic dTpw", "Bearer", "Bearer ", "k", ""])

@@ -137,3 +137,20 @@ def test_long_values_are_not_echoed() -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_generate_request(b'{"prompt": "x", "max_tokens": "%s"}' % (b"9" * 5000))
     assert caught.value.message == "max_tokens: must be an integer"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"messages": [' + b"{}," * 200_000 + b"{}]}",
+        b'{"prompt": "x", "stop": [' + b"0," * 200_000 + b"0]}",
+        b"{" + b",".join(b'"x%d": 1' % i for i in range(50_000)) + b"}",
+    ],
+    ids=["messages", "stop", "unknown fields"],
+)
+def test_a_body_full_of_nonsense_has_few_problems(body: bytes) -> None:
+    """One for each of its elements would hold the gateway up for seconds, and take its memory."""
+    with pytest.raises(InvalidRequest) as refused:
+        parse_generate_request(body)
+    assert len(refused.value.problems) < 10
+    assert len(refused.value.message) < 500

@@ -1,4 +1,11 @@
-from cli.policy import EXIT_CONFIG, MAX_GAP_S, Patience, RestartPolicy
+from cli.policy import (
+    EXIT_CONFIG,
+    EXIT_GIVEN_UP,
+    MAX_GAP_S,
+    Patience,
+    RestartPolicy,
+    counts_as_death,
+)
 
 
 def test_a_child_that_dies_is_started_again_after_a_growing_pause() -> None:
@@ -64,3 +71,11 @@ def test_an_observer_who_was_away_does_not_count_the_time() -> None:
     away_s = MAX_GAP_S + 0.1
     patience = Patience(MAX_GAP_S + 1)
     assert looks(patience, (0.0, True), (away_s, True), (2 * away_s, True)) == [False] * 3
+
+
+def test_what_an_operator_asked_for_counts_against_no_job() -> None:
+    assert counts_as_death(-9, False)
+    assert counts_as_death(71, False)
+    assert not counts_as_death(0, False)
+    assert not counts_as_death(EXIT_GIVEN_UP, False)
+    assert not counts_as_death(-9, True)

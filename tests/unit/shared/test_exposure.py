@@ -16,7 +16,7 @@ def test_anything_else_needs_keys_or_the_word_insecure(host: str) -> None:
     with pytest.raises(SetupError, match=r"MINI_VLLM_API_KEYS.*--insecure"):
         check_exposure(load_settings(host=host))
     with pytest.raises(SetupError):
-        check_exposure(load_settings(host=host, api_keys=" ,", metrics_key="m"))
+        check_exposure(load_settings(host=host, api_keys=" ,\n\t", metrics_key="m"))
     check_exposure(load_settings(host=host, api_keys="k"))
     check_exposure(load_settings(host=host, admin_keys="k"))
     check_exposure(load_settings(host=host, api_keys_file="/etc/keys"))
