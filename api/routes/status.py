@@ -10,6 +10,7 @@ from api.deps import GatewayDep
 from api.fleet import Fleet, read_fleet
 from api.responses import ANY_ROUTE, KEYED_ROUTE, refusals
 from shared.errors import NoWorkerReady, RedisUnavailable, ShuttingDown, Unavailable
+from shared.exposure import has_keys
 from shared.protocol import WorkerState
 
 router = APIRouter()
@@ -86,7 +87,8 @@ async def ready(gateway: GatewayDep) -> Ready:
         for worker in fleet.workers
     )
     if not num_ready:
-        raise NoWorkerReady(_why(fleet, gateway.model))
+        # Who needs a key to see the workers does not see them here.
+        raise NoWorkerReady(None if has_keys(gateway.settings) else _why(fleet, gateway.model))
     return Ready(workers_ready=num_ready)
 
 
