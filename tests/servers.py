@@ -1,6 +1,7 @@
 """A real Valkey for tests: its own folder, a unix socket, no port."""
 
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -66,6 +67,10 @@ class Valkey:
             except subprocess.TimeoutExpired:
                 self.kill()
         self._process = None
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None, "it does not run"
+        self._process.send_signal(number)
 
     def kill(self) -> None:
         if self._process is not None:

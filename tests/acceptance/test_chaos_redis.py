@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from shared.connection import connect
+from shared.keys import job_key
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.undisturbed import undisturbed_crowd, undisturbed_texts, wait_for_moment
 from tests.acceptance.victims import (
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.model
 
 FLAGS = ("--workers", "2", "--threads", "1")
 OUTAGES_S = (3.0, 25.0)
+#: Longer than the TTL of a heartbeat; shorter and longer than the time until a command counts as failed.
+PAUSES_S = (5.0, 12.0)
 #: Longer than the TTL of a heartbeat, which a full Redis does not take.
 FULL_S = 6.0
 NUM_BURST_JOBS = 2000
@@ -106,6 +109,23 @@ def test_jobs_wait_until_a_killed_redis_is_back_and_submits_are_refused_meanwhil
             time.sleep(0.1)
         valkey.start()
     assert set(crowd.attempts) == {1}, "a live worker lost its jobs"
+
+
+@pytest.mark.parametrize("pause_s", PAUSES_S)
+def test_a_redis_that_stood_still_costs_no_live_worker_its_jobs(
+    up: Up, valkey: Valkey, chance: Random, pause_s: float
+) -> None:
+    """All heartbeats have lapsed when it goes on."""
+    workers = wait_for_workers(up)
+    with undisturbed_crowd(up) as crowd:
+        wait_for_moment(crowd, chance, each=1)
+        valkey.signal(signal.SIGSTOP)
+        time.sleep(pause_s)
+        valkey.signal(signal.SIGCONT)
+    assert wait_for_workers(up) == workers, "a live worker was buried"
+    with connect(valkey.url) as redis:
+        deaths = [redis.hget(job_key(client.job_id), "deaths") for client in crowd.clients]
+    assert set(deaths) == {b"0"}
 
 
 def test_a_full_redis_refuses_submits_and_the_jobs_in_it_go_on_when_it_has_room(
