@@ -15,11 +15,11 @@ from api.app import create_app
 from api.http_protocol import bounded_http
 from api.server import GRACE_S, Server
 from shared.errors import ServiceError
+from shared.exit_codes import EXIT_CONFIG
 from shared.exposure import check_exposure
 from shared.logs import configure_logging
 from shared.settings import Settings, load_settings
 
-EX_CONFIG = 78
 _BACKLOG = 2048
 
 
@@ -33,7 +33,7 @@ def main() -> int:
         app = create_app(settings)
     except ServiceError as error:
         sys.stderr.write(f"{error.message}\n")
-        return EX_CONFIG
+        return EXIT_CONFIG
     configure_logging("gateway", settings.log_level)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     try:

@@ -3,15 +3,13 @@ a child that neither works nor dies. Pure; times are monotonic."""
 
 from dataclasses import dataclass
 
+from shared.exit_codes import EXIT_CONFIG, EXIT_GIVEN_UP
+
 MIN_BACKOFF_S = 0.5
 MAX_BACKOFF_S = 10.0
 #: A child that has lived so long starts with a clean slate: it serves, and is missed while it waits.
 STABLE_S = 15.0
 MAX_DEATHS_BEFORE_READY = 5
-#: sysexits' EX_CONFIG: the child says that it cannot work as it is set up.
-EXIT_CONFIG = 78
-#: Of a worker that was told to stop while Redis was away for longer than it may drain.
-EXIT_GIVEN_UP = 73
 
 
 def counts_as_death(exit_code: int, is_condemned: bool) -> bool:

@@ -113,13 +113,6 @@ class Broker:
         lengths = [self._client.llen(queue_key(queue_name(model, p))) for p in ahead]
         return 1 + index + sum(int(length) for length in lengths)
 
-    def depths(self) -> dict[str, int]:
-        """Queued jobs by priority."""
-        with self._client.pipeline(transaction=False) as pipe:
-            for queue in self._queues.values():
-                pipe.llen(queue.key)
-            return dict(zip(self._queues, pipe.execute(), strict=True))
-
     def mend(self) -> list[str]:
         """Looks after jobs that are in no queue and on no worker; says which were not well."""
         open_ids: Any = self._client.smembers(OPEN)

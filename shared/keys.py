@@ -1,6 +1,7 @@
 """Every Redis key and queue name in one place, with the units of what is kept there.
 
-The Lua scripts in ``shared/lua`` build the same names (``common.lua``); a test keeps the two in line.
+The Lua scripts in ``shared/lua`` build the same names (``common.lua``, with those that they alone use);
+a test keeps the two in line.
 Keys are computed inside scripts, so one Redis is needed, not a Redis Cluster.
 """
 

@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from shared.connection import connect
 from shared.cores import usable_cores
 from shared.errors import ServiceError, SetupError
+from shared.exit_codes import EXIT_BURIED, EXIT_CONFIG, EXIT_GIVEN_UP
 from shared.logs import configure_logging
 from shared.models import ResolvedModel, resolve_model
 from shared.protocol import WorkerReport, WorkerState
@@ -22,7 +23,7 @@ from shared.recovery import Sweeper
 from shared.settings import Settings, load_settings
 from shared.stream import Buried
 from worker.engine import Engine
-from worker.heart import EXIT_BURIED, EXIT_GIVEN_UP, Heart, Pulse
+from worker.heart import Heart, Pulse
 from worker.intake import Intake
 from worker.leases import CoreLease, lease_cores, pin
 from worker.link import GivenUp, Link, is_passing
@@ -31,7 +32,6 @@ from worker.service import Drain, Service
 
 log = logging.getLogger("worker")
 
-EXIT_CONFIG = 78
 #: How long the self-check of a model may take; it says how far it came.
 _SELF_CHECK_S = 2.0
 _POLL_S = 0.25

@@ -13,15 +13,12 @@ from time import monotonic
 from redis import Redis
 from redis.exceptions import RedisError
 
+from shared.exit_codes import EXIT_BURIED, EXIT_STALLED
 from shared.protocol import WorkerReport, to_wire
 from shared.recovery import Sweeper
 from shared.scripts import run_script
 
 log = logging.getLogger(__name__)
-
-EXIT_STALLED = 71
-EXIT_BURIED = 72
-EXIT_GIVEN_UP = 73
 
 
 class Pulse:

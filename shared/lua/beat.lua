@@ -3,6 +3,6 @@
 if redis.call('SISMEMBER', WORKERS, ARGV[1]) == 0 then return 0 end
 local now = now_ms()
 redis.call('SET', beat_key(ARGV[1]), '1', 'PX', ARGV[2])
-redis.call('HSET', P .. 'worker:' .. ARGV[1], 'report', ARGV[3], 'beat_ms', now)
+redis.call('HSET', worker_key(ARGV[1]), 'report', ARGV[3], 'beat_ms', now)
 redis.call('HSET', SERVED, ARGV[4], now)
 return 1

@@ -6,13 +6,13 @@
 local who, max_deaths, ttl_s = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
 local counts = tonumber(ARGV[5] or '1')
 if ARGV[2] == '1' and redis.call('EXISTS', beat_key(who)) == 1 then return false end
-local report = redis.pcall('HGET', P .. 'worker:' .. who, 'report')
+local report = redis.pcall('HGET', worker_key(who), 'report')
 local is_read, facts = pcall(cjson.decode, type(report) == 'string' and report or '{}')
 local model = is_read and type(facts) == 'table' and type(facts.model) == 'string' and facts.model or ''
 if redis.call('SREM', WORKERS, who) == 0 then return false end
 local now, moved = now_ms(), {}
-redis.call('HDEL', P .. 'load:' .. model, who)
-if redis.call('GET', P .. 'ward:' .. model) == who then redis.call('DEL', P .. 'ward:' .. model) end
+redis.call('HDEL', load_key(model), who)
+if redis.call('GET', ward_key(model)) == who then redis.call('DEL', ward_key(model)) end
 for _, id in ipairs(redis.call('SMEMBERS', taken_key(who))) do
   local key = job_key(id)
   local f = redis.call('HMGET', key, 'worker', 'end', 'cancel', 'alone')
@@ -33,6 +33,6 @@ for _, id in ipairs(redis.call('SMEMBERS', taken_key(who))) do
 end
 local totals = redis.call('HGETALL', totals_key(who))
 for i = 1, #totals, 2 do redis.call('HINCRBY', SERVICE, totals[i], whole(totals[i + 1]) or 0) end
-redis.call('DEL', totals_key(who), taken_key(who), beat_key(who), P .. 'worker:' .. who,
-  P .. 'bell:' .. who, P .. 'alone:' .. who)
+redis.call('DEL', totals_key(who), taken_key(who), beat_key(who), worker_key(who),
+  bell_key(who), alone_key(who))
 return moved

@@ -5,6 +5,14 @@ local function stream_key(id) return P .. 'stream:' .. id end
 local function totals_key(incarnation) return P .. 'worker-totals:' .. incarnation end
 local function taken_key(incarnation) return P .. 'taken:' .. incarnation end
 local function beat_key(incarnation) return P .. 'beat:' .. incarnation end
+local function load_key(name) return P .. 'load:' .. name end
+local function ward_key(name) return P .. 'ward:' .. name end
+local function alone_key(name) return P .. 'alone:' .. name end
+local function passed_key(name) return P .. 'passed:' .. name end
+local function service_key(name) return P .. 'service-ms:' .. name end
+local function bell_key(name) return P .. 'bell:' .. name end
+local function worker_key(name) return P .. 'worker:' .. name end
+local function requests_key(name) return P .. 'requests:' .. name end
 local function queue_key(name) return 'rq:queue:' .. name end
 local function suspects_key(model) return 'rq:queue:' .. model .. ':suspect' end
 local WORKERS, SERVICE, DEADLINES, JOBS = P .. 'workers', P .. 'totals', P .. 'deadlines', P .. 'jobs'
@@ -28,7 +36,7 @@ local function is_live(incarnation)
 end
 
 local function ring(incarnation)
-  local bell = P .. 'bell:' .. incarnation
+  local bell = bell_key(incarnation)
   if redis.call('LLEN', bell) == 0 then
     redis.call('LPUSH', bell, '1')
     redis.call('EXPIRE', bell, 60)
@@ -47,7 +55,7 @@ end
 -- The worker of this model that should take the next job: live, seen of late, with a free slot,
 -- least loaded. Its load, or nil where there is none.
 local function least_loaded(model, now, except)
-  local loads = redis.call('HGETALL', P .. 'load:' .. model)
+  local loads = redis.call('HGETALL', load_key(model))
   local best, best_load = nil, nil
   for i = 1, #loads, 2 do
     local name = loads[i]
@@ -110,7 +118,7 @@ local function end_job(id, totals, status, payload, busy_ms, ttl_s, now)
   redis.call('HINCRBY', totals, 'busy_ms', busy_ms)
   redis.call('HINCRBY', totals, 'ended_tokens', whole(f[3]) or 0)
   if status == 'completed' and f[4] then
-    local recent = P .. 'service-ms:' .. f[4]
+    local recent = service_key(f[4])
     redis.call('LPUSH', recent, busy_ms)
     redis.call('LTRIM', recent, 0, 63)
   end

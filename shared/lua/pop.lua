@@ -8,8 +8,8 @@ local me, model, load, slots, want = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumb
 local patience, ttl_s = tonumber(ARGV[6]), tonumber(ARGV[7])
 if redis.call('SISMEMBER', WORKERS, me) == 0 then return 'buried' end
 local now, jobs = now_ms(), {}
-local loads, passed = P .. 'load:' .. model, P .. 'passed:' .. model
-local alone, ward = P .. 'alone:' .. me, P .. 'ward:' .. model
+local loads, passed = load_key(model), passed_key(model)
+local alone, ward = alone_key(me), ward_key(model)
 
 local function report(shown_load)
   redis.call('HSET', loads, me, string.format('%d %d %d', shown_load, slots, now))
@@ -83,7 +83,7 @@ end
 local guard = redis.call('GET', ward)
 if guard and guard ~= me then
   local seen = whole(string.match(redis.call('HGET', loads, guard) or '', '(%d+)$'))
-  local is_at_it = redis.call('EXISTS', P .. 'alone:' .. guard) == 1 or (seen and now - seen < 5000)
+  local is_at_it = redis.call('EXISTS', alone_key(guard)) == 1 or (seen and now - seen < 5000)
   if not (is_live(guard) and is_at_it) then guard = nil end
 end
 if redis.call('EXISTS', alone) == 1 then

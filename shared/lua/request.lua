@@ -1,6 +1,6 @@
 -- Counts a request of an owner, unless it has had its share of the last minute.
 -- ARGV: owner, requests per minute. Returns 0, or in how many ms the next one may come.
-local key, most = P .. 'requests:' .. ARGV[1], tonumber(ARGV[2])
+local key, most = requests_key(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms()
 local oldest = tonumber(redis.call('LINDEX', key, most - 1) or '')
 if oldest and now - oldest < 60000 then return 60000 - (now - oldest) end

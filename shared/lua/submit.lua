@@ -30,9 +30,9 @@ for _, priority in ipairs({'high', 'normal', 'low'}) do
   if queue == model .. ':' .. priority then is_behind = true end
 end
 local function refusal(what, count)
-  local times, sum, slots = redis.call('LRANGE', P .. 'service-ms:' .. model, 0, -1), 0, 0
+  local times, sum, slots = redis.call('LRANGE', service_key(model), 0, -1), 0, 0
   for _, ms in ipairs(times) do sum = sum + (whole(ms) or 0) end
-  local loads = redis.call('HGETALL', P .. 'load:' .. model)
+  local loads = redis.call('HGETALL', load_key(model))
   for i = 1, #loads, 2 do
     if is_live(loads[i]) then slots = slots + (tonumber(string.match(loads[i + 1], ' (%d+) ') or '') or 0) end
   end

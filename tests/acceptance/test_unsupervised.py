@@ -14,13 +14,13 @@ from redis import Redis
 from shared.admission import Limits
 from shared.broker import Broker
 from shared.connection import connect
+from shared.exit_codes import EXIT_BURIED
 from shared.keys import WORKERS, job_key, stream_key, worker_key
 from shared.protocol import GenerateRequest, WorkerReport
 from shared.settings import load_settings
 from shared.stream import JobRecord, Transcript, read_transcript
 from tests.servers import Valkey
 from tests.service import wait_until
-from worker.heart import EXIT_BURIED
 
 MODEL = "smollm2"
 LONG = GenerateRequest(

@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 from cli.child import Child
-from cli.policy import EXIT_CONFIG
 from cli.supervisor import Supervisor
 from cli.watch import is_stopped, watch_for_stop
 from shared.errors import SetupError
+from shared.exit_codes import EXIT_CONFIG
 from tests.servers import wait_for
 
 READY = "import os, sys; os.write(int(sys.argv[1]), b'ready\\n');"

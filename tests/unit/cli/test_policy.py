@@ -1,11 +1,10 @@
 from cli.policy import (
-    EXIT_CONFIG,
-    EXIT_GIVEN_UP,
     MAX_GAP_S,
     Patience,
     RestartPolicy,
     counts_as_death,
 )
+from shared.exit_codes import EXIT_CONFIG, EXIT_GIVEN_UP
 
 
 def test_a_child_that_dies_is_started_again_after_a_growing_pause() -> None:
