@@ -1,0 +1,105 @@
+"""A worker that has its cores: loads the model, says that it is ready, and runs jobs until it must stop."""
+
+import logging
+
+from shared.connection import connect
+from shared.models import ResolvedModel
+from shared.protocol import WorkerState
+from shared.settings import Settings
+from worker.engine import Engine
+from worker.heart import Heart, Pulse
+from worker.intake import Intake
+from worker.link import Link
+from worker.reporter import Reporter
+from worker.service import Drain, Service
+from worker.waiting import announce, when_redis_answers
+
+log = logging.getLogger("worker")
+
+#: How long the self-check of a model may take; it says how far it came.
+_SELF_CHECK_S = 2.0
+
+
+def serve(
+    settings: Settings,
+    model: ResolvedModel,
+    reporter: Reporter,
+    pulse: Pulse,
+    heart: Heart,
+    drain: Drain,
+    ready_fd: int | None,
+) -> None:
+    # Only now: what llama.cpp's threads are pinned to is settled when its library is loaded.
+    from worker.backends.llama import LlamaBackend
+
+    facts = reporter.facts
+    backend = LlamaBackend(
+        model.path,
+        slots=settings.slots,
+        threads=facts.threads,
+        context_tokens=settings.context_tokens,
+    )
+    if drain.is_requested:
+        backend.close()
+        return
+    invariant = backend.check_batch_invariance(_SELF_CHECK_S)
+    engine = Engine(
+        backend,
+        worker=facts.name,
+        chunk_tokens=settings.prefill_chunk_tokens,
+        budget_tokens=settings.prefill_budget_tokens,
+    )
+    reporter.num_generated = lambda: engine.num_generated
+    reporter.num_active = lambda: engine.num_active
+    reporter.update(
+        slots=backend.facts.slots,
+        context_tokens=backend.facts.context_tokens,
+        kv_cache_bytes=backend.facts.kv_cache_bytes,
+        model_description=backend.facts.description,
+        has_chat_template=backend.facts.has_chat_template,
+        llama_cpp=backend.facts.llama_cpp,
+        batch_invariant=invariant,
+    )
+
+    def may_wait() -> bool:
+        pulse.touch()
+        return not drain.is_over
+
+    link = Link(
+        connect(settings.redis_url),
+        incarnation=facts.incarnation,
+        model=model.name,
+        slots=settings.slots,
+        result_ttl_s=settings.result_ttl_s,
+        patience=settings.priority_patience,
+        may_wait=may_wait,
+    )
+    intake = Intake(
+        connect(settings.redis_url),
+        model=model.name,
+        incarnation=facts.incarnation,
+        heartbeat_ttl_s=settings.heartbeat_ttl_s,
+        result_ttl_s=settings.result_ttl_s,
+        on_stop=engine.cancel,
+        on_shutdown=drain.request,
+    )
+    if not when_redis_answers(intake.open, drain):
+        return
+    heart.also = intake.beat
+    reporter.update(state=WorkerState.READY)
+    if not when_redis_answers(heart.beat, drain):
+        return
+    log.info(
+        "ready: %s on cores %s, %d threads, %d slots of %d tokens, KV cache %.0f MB, %s",
+        backend.facts.description,
+        ",".join(map(str, facts.cores)),
+        facts.threads,
+        backend.facts.slots,
+        backend.facts.context_tokens,
+        backend.facts.kv_cache_bytes / 1e6,
+        "same tokens in any batch" if invariant else "tokens may depend on the batch (this format)",
+    )
+    announce(ready_fd, "ready")
+    Service(engine, link, intake, pulse, drain, facts.name).run()
+    intake.close()
+    backend.close()

@@ -1,0 +1,58 @@
+"""What a worker that starts waits for: Redis, and cores."""
+
+import logging
+import os
+import time
+from collections.abc import Callable
+
+from redis.exceptions import RedisError
+
+from shared.errors import SetupError
+from shared.settings import Settings
+from worker.leases import CoreLease, lease_cores
+from worker.link import is_passing
+from worker.service import Drain
+
+log = logging.getLogger("worker")
+
+_POLL_S = 0.25
+
+
+def when_redis_answers(action: Callable[[], None], drain: Drain) -> bool:
+    """Does it as soon as Redis lets it; ``False`` if told to stop before that."""
+    is_told = False
+    while not drain.is_requested:
+        try:
+            action()
+            return True
+        except RedisError as error:
+            if not is_passing(error):
+                raise SetupError(f"Redis refuses this worker: {error}") from None
+            if not is_told:
+                log.warning("waiting for Redis: %s", error)
+                is_told = True
+        time.sleep(_POLL_S)
+    return False
+
+
+def wait_for_cores(
+    settings: Settings, usable: tuple[int, ...], threads: int, drain: Drain, ready_fd: int | None
+) -> CoreLease | None:
+    """``None`` if told to stop before cores were free."""
+    is_told = False
+    while not drain.is_requested:
+        lease = lease_cores(settings.host_dir, usable, threads)
+        if lease:
+            return lease
+        if not is_told:
+            log.info("waiting: fewer than %d of the cores %s are free", threads, list(usable))
+            announce(ready_fd, "waiting")
+            is_told = True
+        time.sleep(_POLL_S)
+    return None
+
+
+def announce(ready_fd: int | None, word: str) -> None:
+    """To the supervisor, if there is one."""
+    if ready_fd is not None:
+        os.write(ready_fd, f"{word}\n".encode())
