@@ -35,6 +35,7 @@ class Pool:
         self._port = settings.port
         self._environment = os.environ | {
             "MINI_VLLM_REDIS_URL": settings.redis_url,
+            "MINI_VLLM_REDIS_PASSWORD": "",  # it is in the URL
             "MINI_VLLM_MODEL": settings.model,
             "MINI_VLLM_DATA_DIR": str(settings.data_dir),
             "MINI_VLLM_INSECURE": str(int(settings.insecure)),

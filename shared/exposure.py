@@ -1,4 +1,4 @@
-"""Whether a gateway may listen where it is told to: beyond loopback only with API keys."""
+"""Whether a gateway may be reached from where it is: beyond loopback only with API keys."""
 
 import ipaddress
 import socket
@@ -9,12 +9,20 @@ from shared.settings import Settings
 
 def check_exposure(settings: Settings) -> None:
     """Raises ``SetupError``."""
-    if settings.insecure or has_keys(settings) or is_loopback(settings.host):
+    if settings.insecure or has_keys(settings):
         return
-    raise SetupError(
-        f"host {settings.host!r} can be reached from other machines, and no API keys are set: set "
-        "MINI_VLLM_API_KEYS, or say --insecure if anybody may use this service"
-    )
+    if settings.publish:
+        if not is_loopback_address(settings.publish):
+            raise SetupError(
+                f"MINI_VLLM_PUBLISH={settings.publish!r} can be reached from other machines, and no "
+                "API keys are set: set MINI_VLLM_API_KEYS (`mini-vllm key` makes one), or "
+                "MINI_VLLM_INSECURE=1 if anybody may use this service"
+            )
+    elif not is_loopback(settings.host):
+        raise SetupError(
+            f"host {settings.host!r} can be reached from other machines, and no API keys are set: "
+            "set MINI_VLLM_API_KEYS, or say --insecure if anybody may use this service"
+        )
 
 
 def has_keys(settings: Settings) -> bool:
@@ -37,3 +45,11 @@ def is_loopback(host: str) -> bool:
     except (OSError, UnicodeError):
         return True
     return all(ipaddress.ip_address(str(row[4][0]).split("%")[0]).is_loopback for row in rows)
+
+
+def is_loopback_address(text: str) -> bool:
+    """Of a published port: an address, never a name, since it is resolved elsewhere than here."""
+    try:
+        return ipaddress.ip_address(text.strip("[]")).is_loopback
+    except ValueError:
+        return False

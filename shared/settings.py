@@ -17,6 +17,7 @@ from shared.protocol import (
     STOP_CHARS_CEILING,
     STOPS_CEILING,
 )
+from shared.redis_url import with_password
 
 #: Per sequence, unless asked otherwise: a long context costs memory whether it is used or not.
 MAX_CONTEXT_TOKENS = 4096
@@ -42,7 +43,15 @@ class Settings(BaseSettings):
         "smollm2", min_length=1, description="a known name or the path of a GGUF file"
     )
     redis_url: str = Field("redis://127.0.0.1:6379/0", description="redis://, rediss:// or unix://")
+    redis_password: SecretStr = Field(
+        SecretStr(""), description="where the URL has none; any characters"
+    )
     host: str = "127.0.0.1"
+    publish: str = Field(
+        "",
+        description="the address under which others reach the gateway, where that is not `host` "
+        "(a published port of a container)",
+    )
     port: int = Field(8000, ge=0, le=65535, description="0 takes a free one")
     data_dir: Path = Field(default_factory=_data_dir, description="what `up` keeps: jobs, logs")
     host_dir: Path = Field(default_factory=_host_dir, description="core leases of this host")
@@ -137,9 +146,10 @@ class Settings(BaseSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Raises ``SetupError`` that names the key, its value and what is wrong with it."""
+    """With the Redis password in its URL. Raises ``SetupError`` that names the key, its value and what
+    is wrong with it."""
     try:
-        return Settings(**overrides)  # type: ignore[arg-type]
+        settings = Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as error:
         lines = [
             f"MINI_VLLM_{str(e['loc'][0]).upper() if e['loc'] else ''}={e['input']!r}: "
@@ -147,3 +157,5 @@ def load_settings(**overrides: object) -> Settings:
             for e in error.errors()
         ]
         raise SetupError("bad setting: " + "; ".join(lines)) from None
+    url = with_password(settings.redis_url, settings.redis_password.get_secret_value())
+    return settings.model_copy(update={"redis_url": url})
