@@ -19,11 +19,17 @@ app = typer.Typer(no_args_is_help=True, help="Fetch, list and describe models.")
 def pull_command(
     name: Annotated[str, typer.Argument(help="a known model; `model list` shows them")] = "smollm2",
     quiet: Annotated[bool, typer.Option(help="say nothing if it is there already")] = False,
+    if_known: Annotated[
+        bool, typer.Option("--if-known", help="do nothing for a file or name of your own")
+    ] = False,
 ) -> None:
     """Fetch a known model and verify it.
 
     Example: mini-vllm model pull smollm2
     """
+    if if_known and name not in KNOWN_MODELS:
+        print(f"{name} is none of the known models ({', '.join(KNOWN_MODELS)}): nothing to fetch")
+        return
     model, model_dir = known_model(name), load_settings().model_dir
     path = model_dir / model.file_name
     if has_model(model, model_dir):

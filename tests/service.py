@@ -1,5 +1,6 @@
 """`mini-vllm up` as a user runs it: a subprocess with its own directories, cores and port."""
 
+import json
 import os
 import queue
 import re
@@ -10,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import psutil
@@ -28,6 +29,17 @@ def wait_until(condition: Callable[[], Any], deadline_s: float, what: str) -> An
             return value
         assert time.monotonic() < end, f"not within {deadline_s} s: {what}"
         time.sleep(0.02)
+
+
+class Running(Protocol):
+    """A service that tests can reach, however it was started."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def redis_url(self) -> str:
+        """Where its processes meet."""
 
 
 class Up:
@@ -77,6 +89,10 @@ class Up:
     def wait_ready(self) -> "Up":
         self.url = self.wait_for_line(r"^ready: (http://\S+)$").group(1)
         return self
+
+    @property
+    def redis_url(self) -> str:
+        return str(json.loads((self.folder / "data" / "run.json").read_text())["redis_url"])
 
     @property
     def output(self) -> str:

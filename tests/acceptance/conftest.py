@@ -1,14 +1,12 @@
-import os
-import random
-import secrets
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
+from tests.chance import chance
 from tests.service import Up
 
-CHAOS_SEED = os.environ.get("CHAOS_SEED") or str(secrets.randbelow(2**32))
+__all__ = ["chance"]
 
 
 @pytest.fixture(scope="session")
@@ -25,10 +23,3 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 def client(service: Up) -> Iterator[httpx.Client]:
     with service.client() as client:
         yield client
-
-
-@pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
-    """What a test draws with: `CHAOS_SEED` has it draw the same again."""
-    print(f"CHAOS_SEED={CHAOS_SEED}")
-    return random.Random(f"{CHAOS_SEED} {request.node.name}")

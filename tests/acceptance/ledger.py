@@ -1,7 +1,6 @@
 """The books of the service, compared with what clients were told: every accepted job ended once and is
 counted once, every token too."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -12,26 +11,21 @@ from shared.connection import connect
 from shared.keys import JOBS, job_key, stream_key
 from shared.protocol import EndEvent, JobStatus
 from tests.acceptance.crowd import Client
-from tests.service import Up, wait_until
+from tests.service import Running, wait_until
 
 END_DEADLINE_S = 120.0
 Ends = dict[str, EndEvent]
-
-
-def redis_url_of(up: Up) -> str:
-    """Where its processes meet."""
-    return str(json.loads((up.folder / "data" / "run.json").read_text())["redis_url"])
 
 
 class Ledger:
     """From here on: which jobs are new, and by how much the totals grow. It looks into Redis itself
     for what the HTTP interface could hide (a second end, a job whose acceptance nobody heard of)."""
 
-    def __init__(self, up: Up) -> None:
-        self._url = up.url  #: an `up` that follows on the same folder is to have it too
-        self._redis_url = redis_url_of(up)
+    def __init__(self, service: Running) -> None:
+        self._url = service.url  #: an `up` that follows on the same folder is to have it too
+        self._redis_url = service.redis_url
         self._ids_before = self._all_ids()
-        self._totals_before = _totals(up.url)
+        self._totals_before = _totals(service.url)
 
     def _all_ids(self) -> set[str]:
         with connect(self._redis_url) as redis:

@@ -6,7 +6,7 @@ from random import Random
 
 from tests.acceptance.crowd import BODIES, Client, Crowd
 from tests.acceptance.ledger import Ends, Ledger, text_of
-from tests.service import Up
+from tests.service import Running
 
 #: Tokens of the whole crowd, about two thirds of what it gets in the end.
 LATEST_MOMENT = 500
@@ -14,11 +14,11 @@ LATEST_MOMENT = 500
 _texts: list[str] = []
 
 
-def undisturbed_texts(up: Up) -> list[str]:
-    """Found once per process: they are the same on every `up`."""
+def undisturbed_texts(service: Running) -> list[str]:
+    """Found once per process: they are the same on every service."""
     if not _texts:
-        ledger = Ledger(up)
-        with Crowd(up.url) as crowd:
+        ledger = Ledger(service)
+        with Crowd(service.url) as crowd:
             clients = crowd.wait_for_end()
         ledger.close(clients)
         assert [(c.end["status"], c.num_breaks) for c in clients] == [("completed", 0)] * len(
@@ -41,15 +41,15 @@ class Audited(Crowd):
 
 
 @contextmanager
-def undisturbed_crowd(up: Up) -> Iterator[Audited]:
+def undisturbed_crowd(service: Running) -> Iterator[Audited]:
     """Starts it, and at the end of the block waits for its end and compares everything."""
-    expected = undisturbed_texts(up)
-    ledger = Ledger(up)
-    with Audited(up.url) as crowd:
+    expected = undisturbed_texts(service)
+    ledger = Ledger(service)
+    with Audited(service.url) as crowd:
         yield crowd
         clients = crowd.wait_for_end()
     crowd.ends = ledger.close(clients)
-    assert_told(up.url, clients, expected)
+    assert_told(service.url, clients, expected)
 
 
 def assert_told(url: str, clients: list[Client], expected: list[str]) -> None:

@@ -11,7 +11,6 @@ import psutil
 from shared.connection import connect
 from shared.keys import WORKERS, beat_key, job_key, worker_key
 from shared.protocol import WorkerReport, WorkerState
-from tests.acceptance.ledger import redis_url_of
 from tests.service import Up, wait_until
 
 READY_DEADLINE_S = 90.0
@@ -60,7 +59,7 @@ def wait_for_workers(up: Up, count: int = 2) -> list[int]:
 
 
 def _live_workers(up: Up) -> list[WorkerReport]:
-    with connect(redis_url_of(up)) as redis:
+    with connect(up.redis_url) as redis:
         names: Any = redis.smembers(WORKERS)
         raw: list[Any] = [
             redis.hget(worker_key(name.decode()), "report")
@@ -72,7 +71,7 @@ def _live_workers(up: Up) -> list[WorkerReport]:
 
 def holder_of(up: Up, job_id: str) -> tuple[int, int] | None:
     """Attempt and pid of the worker that runs the job; ``None`` while none does."""
-    with connect(redis_url_of(up)) as redis:
+    with connect(up.redis_url) as redis:
         fields: Any = redis.hmget(job_key(job_id), "attempt", "worker", "status")
         attempt, worker, status = fields
         if status != b"running":
@@ -82,7 +81,7 @@ def holder_of(up: Up, job_id: str) -> tuple[int, int] | None:
 
 
 def has_ended(up: Up, job_id: str) -> bool:
-    with connect(redis_url_of(up)) as redis:
+    with connect(up.redis_url) as redis:
         return bool(redis.hexists(job_key(job_id), "end"))
 
 
