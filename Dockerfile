@@ -11,12 +11,12 @@ ARG RUNTIME_IMAGE=python:3.11-slim-bookworm
 FROM ${BASE_IMAGE} AS builder
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends build-essential \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 RUN python3 -m venv /opt/mini-vllm
 ENV PATH=/opt/mini-vllm/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 WORKDIR /src
 # The compiler's 10 minutes come first, and again only when this package or the target changes.
-COPY deploy/docker deploy/docker
+COPY deploy/docker/split_lock.py deploy/docker/build-llama.sh deploy/docker/
 COPY requirements.lock .
 RUN python deploy/docker/split_lock.py requirements.lock native.txt rest.txt
 ARG LLAMA_TARGET=native
@@ -24,13 +24,15 @@ RUN deploy/docker/build-llama.sh native.txt
 RUN python -m pip install --no-cache-dir --no-deps --require-hashes --requirement rest.txt
 COPY . .
 RUN python -m pip install --no-cache-dir --no-deps . \
-    && python deploy/docker/keep_only.py mini-vllm pip
+    && python deploy/docker/keep_only.py mini-vllm pip \
+    # The wheel of llama-cpp-python has its libraries twice.
+    && rm -rf /opt/mini-vllm/lib/python3*/site-packages/lib
 
 FROM ${RUNTIME_IMAGE} AS runtime
 # OpenMP and C++ at run time; tini reaps and passes signals on as process 1.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libgomp1 libstdc++6 tini \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 RUN groupadd --gid 10001 mini-vllm \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin mini-vllm \
     && install --directory --owner 10001 --group 10001 --mode 0700 /run/mini-vllm \
