@@ -34,7 +34,10 @@ def _default(field: str) -> Any:
 @app.command()
 def up(
     workers: Annotated[
-        int | None, typer.Option(min=1, help="default: one per usable core, as memory allows")
+        int | None,
+        typer.Option(
+            min=1, help="default: MINI_VLLM_WORKERS, else one per usable core, as memory allows"
+        ),
     ] = None,
     threads: Annotated[
         int | None, typer.Option(min=1, help="per worker; default: cores // workers")
@@ -69,6 +72,7 @@ def up(
     settings = load_settings(**{k: v for k, v in given.items() if v is not None})
     model_commands.pull_if_missing(settings)
     own_redis = redis_url is None and "MINI_VLLM_REDIS_URL" not in os.environ
+    workers = workers or settings.workers or None
     up_command.run(settings, workers=workers, threads=threads, own_redis=own_redis)
 
 

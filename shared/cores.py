@@ -24,6 +24,10 @@ class UsableCores:
     candidates: tuple[int, ...]
     #: Cores of CPU time per second that the cgroup allows, ``None`` without a limit.
     quota: float | None
+    #: Of each candidate: its physical core, named by the first of its siblings.
+    physical: Mapping[int, int]
+    #: Of each candidate: its NUMA node; 0 for all where the machine does not say.
+    nodes: Mapping[int, int]
 
     @property
     def affinity(self) -> int:
@@ -32,10 +36,18 @@ class UsableCores:
 
 def usable_cores(root: Path = _ROOT, affinity: Iterable[int] | None = None) -> UsableCores:
     mask = set(os.sched_getaffinity(0) if affinity is None else affinity)
-    ordered = order_physical_first(mask, {core: _siblings(root, core) for core in mask})
+    siblings = {core: _siblings(root, core) for core in mask}
+    ordered = order_physical_first(mask, siblings)
     quota = cpu_quota(root)
     count = len(ordered) if quota is None else max(1, min(len(ordered), math.floor(quota)))
-    return UsableCores(cores=ordered[:count], candidates=ordered, quota=quota)
+    nodes = _nodes(root)
+    return UsableCores(
+        cores=ordered[:count],
+        candidates=ordered,
+        quota=quota,
+        physical={core: min(siblings[core]) for core in ordered},
+        nodes={core: nodes.get(core, 0) for core in ordered},
+    )
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
@@ -135,6 +147,12 @@ def _siblings(root: Path, core: int) -> tuple[int, ...]:
     topology = root / f"sys/devices/system/cpu/cpu{core}/topology"
     names = ("core_cpus_list", "thread_siblings_list")
     return next((parse_cpu_list(t) for n in names if (t := _read(topology / n))), (core,))
+
+
+def _nodes(root: Path) -> dict[int, int]:
+    lists = (root / "sys/devices/system/node").glob("node[0-9]*/cpulist")
+    numbered = [(int(path.parent.name.removeprefix("node")), path) for path in lists]
+    return {core: node for node, path in numbered for core in parse_cpu_list(_read(path))}
 
 
 def _read(path: Path) -> str:

@@ -96,7 +96,10 @@ class Settings(BaseSettings):
         30, ge=0, description="how long a stopping gateway lets streams and waits go on"
     )
 
-    threads: int = Field(0, ge=0, le=512, description="per worker; 0 takes all usable cores")
+    threads: int = Field(0, ge=0, le=512, description="per worker; 0 takes a share of the cores")
+    workers: int = Field(
+        0, ge=0, le=4096, description="meant to share this host's cores; 0: not known"
+    )
     slots: int = Field(8, ge=1, le=128, description="sequences that a worker runs at once")
     context_tokens: int = Field(
         0, ge=0, le=1_048_576, description="per sequence; 0: the model's, at most 4096"

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import closing
 from uuid import uuid4
 
 from redis.exceptions import RedisError
@@ -24,7 +25,10 @@ from shared.stream import Buried
 from worker.heart import Heart, Pulse
 from worker.leases import pin
 from worker.link import GivenUp
+from worker.names import fitting_name, host_name
+from worker.presence import Presence
 from worker.reporter import Reporter
+from worker.search import CoreSearch
 from worker.service import Drain
 from worker.serving import serve
 from worker.waiting import wait_for_cores, when_redis_answers
@@ -53,23 +57,14 @@ def main() -> int:
 
 def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) -> int:
     usable = usable_cores()
-    threads = settings.threads or len(usable.cores)
+    threads = settings.threads
     if threads > len(usable.cores):
-        raise SetupError(f"threads={threads}, but only {len(usable.cores)} cores are usable here")
-    drain = Drain(settings.drain_timeout_s)
-    reporter = Reporter(
-        WorkerReport(
-            name=options.name,
-            incarnation=options.incarnation or f"{options.name}.{uuid4().hex[:8]}",
-            pid=os.getpid(),
-            host=socket.gethostname(),
-            threads=threads,
-            model=model.name,
-            model_path=str(model.path),
-            state=WorkerState.WAITING,
-            started_at=round(time.time(), 3),
+        raise SetupError(
+            f"MINI_VLLM_THREADS (--threads) is {threads}, but only {len(usable.cores)} cores are "
+            "usable here; give no more than that, or 0 for a share of them"
         )
-    )
+    drain = Drain(settings.drain_timeout_s)
+    reporter = _introduce(model, options)
 
     def begin_drain(*_: object) -> None:
         drain.request()
@@ -86,16 +81,42 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
         ttl_s=settings.heartbeat_ttl_s,
         sweeper=Sweeper.from_settings(settings),
     )
-    if not when_redis_answers(heart.register, drain):
-        return 0
-    lease = wait_for_cores(settings, usable.candidates, threads, drain, options.ready_fd)
-    if lease:
-        pin(lease.cores)
-        reporter.update(cores=lease.cores, state=WorkerState.LOADING)
-        serve(settings, model, reporter, pulse, heart, drain, options.ready_fd)
-    heart.stop()
-    _sign_off(settings, reporter.facts.incarnation)
+    with closing(Presence(settings.host_dir, reporter.facts.incarnation)) as presence:
+
+        def register() -> None:
+            presence.touch()  # the heart starts with the first beat that Redis takes
+            heart.register()
+
+        heart.sign = presence.touch
+        if not when_redis_answers(register, drain):
+            return 0
+        search = CoreSearch(
+            settings.host_dir, usable, presence, threads=threads, expected=settings.workers
+        )
+        lease = wait_for_cores(search, drain, options.ready_fd)
+        if lease:
+            pin(lease.cores)
+            facts = {"cores": lease.cores, "threads": len(lease.cores)}
+            reporter.update(**facts, state=WorkerState.LOADING)
+            serve(settings, model, reporter, pulse, heart, drain, options.ready_fd)
+        heart.stop()
+        _sign_off(settings, reporter.facts.incarnation)
     return 0
+
+
+def _introduce(model: ResolvedModel, options: argparse.Namespace) -> Reporter:
+    return Reporter(
+        WorkerReport(
+            name=options.name,
+            incarnation=options.incarnation or f"{options.name}.{uuid4().hex[:8]}",
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            model=model.name,
+            model_path=str(model.path),
+            state=WorkerState.WAITING,
+            started_at=round(time.time(), 3),
+        )
+    )
 
 
 def _sign_off(settings: Settings, incarnation: str) -> None:
@@ -115,9 +136,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--redis-url", help="where the queues are (redis://, rediss://, unix://)")
     parser.add_argument("--model", help="a known name or the path of a GGUF file")
-    parser.add_argument("--threads", type=int, help="cores to take; 0: all usable ones")
-    parser.add_argument("--name", default="worker-0", help="its name in logs and in /workers")
-    parser.add_argument("--incarnation", help="unique name of this process; drawn unless given")
+    parser.add_argument("--threads", type=int, help="cores to take; 0: a share of the free ones")
+    parser.add_argument(
+        "--name",
+        type=fitting_name,
+        default=host_name(),
+        help="its name in logs and in /workers; default: the host's",
+    )
+    parser.add_argument(
+        "--incarnation",
+        type=fitting_name,
+        help="unique name of this process; drawn unless given",
+    )
     parser.add_argument("--ready-fd", type=int, help="descriptor to write `ready` or `waiting` to")
     return parser
 

@@ -66,6 +66,8 @@ class Heart:
         self._stop = Event()
         self._thread = Thread(target=self._run, name="heart", daemon=True)
         self.also: Callable[[], None] | None = None  #: RQ's beat, once the worker takes jobs
+        #: Done in every round, whether or not Redis answers: a sign of life for this host.
+        self.sign: Callable[[], None] = lambda: None
 
     def register(self) -> None:
         """The first beat: from here on this incarnation is known. Redis errors pass through."""
@@ -97,6 +99,7 @@ class Heart:
                 log.critical("the engine has made no progress for too long; exiting")
                 os._exit(EXIT_STALLED)
             try:
+                self.sign()
                 self.beat()
                 self._bury_the_dead()
                 if self.also:

@@ -5,12 +5,16 @@ Whoever starts workers on one host directory, no two workers share a core.
 
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+
+from shared.cores import UsableCores
+from worker.gate import CORES_FOLDER, open_lock
+from worker.placement import choose_cores
 
 
 class CoreLease:
-    """The cores of one worker; held while the object lives."""
+    """The cores of one worker; held until released, or until this process is gone."""
 
     def __init__(self, cores: tuple[int, ...], files: list[int]) -> None:
         self.cores = cores
@@ -22,34 +26,23 @@ class CoreLease:
         self._files = []
 
 
-def lease_cores(host_dir: Path, usable: Sequence[int], count: int) -> CoreLease | None:
-    """The first ``count`` free cores in the order given, or ``None`` if not so many are free."""
-    folder = host_dir / "cores"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # One at a time, so that two workers never hold half of what each needs.
-    gate = _open(folder / "gate.lock")
+def lease_cores(
+    host_dir: Path, machine: UsableCores, count_for: Callable[[Collection[int]], int]
+) -> CoreLease | None:
+    """As many as ``count_for`` wants of those that are free, or ``None`` if they are fewer.
+
+    To be called within the gate, so that two workers never hold half of what each needs.
+    """
+    files = _lock_free(host_dir, machine.candidates)
+    chosen: tuple[int, ...] = ()
     try:
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        cores: list[int] = []
-        files: list[int] = []
-        for core in usable:
-            if len(cores) == count:
-                break
-            fd = _open(folder / f"core-{core}.lock")
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(fd)
-                continue
-            cores.append(core)
-            files.append(fd)
-        lease = CoreLease(tuple(cores), files)
-        if len(cores) < count:
-            lease.release()
-            return None
-        return lease
+        count = count_for(files.keys())
+        if count <= len(files):
+            chosen = choose_cores(files.keys(), count, machine)
     finally:
-        os.close(gate)
+        for core in files.keys() - set(chosen):
+            os.close(files[core])
+    return CoreLease(chosen, [files[core] for core in chosen]) if chosen else None
 
 
 def pin(cores: Sequence[int]) -> None:
@@ -57,5 +50,15 @@ def pin(cores: Sequence[int]) -> None:
     os.sched_setaffinity(0, set(cores))
 
 
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _lock_free(host_dir: Path, cores: Sequence[int]) -> dict[int, int]:
+    """Core -> descriptor of its lock, which nobody else had."""
+    files: dict[int, int] = {}
+    for core in cores:
+        fd = open_lock(host_dir / CORES_FOLDER / f"core-{core}.lock")
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+        else:
+            files[core] = fd
+    return files

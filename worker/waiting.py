@@ -8,9 +8,9 @@ from collections.abc import Callable
 from redis.exceptions import RedisError
 
 from shared.errors import SetupError
-from shared.settings import Settings
-from worker.leases import CoreLease, lease_cores
+from worker.leases import CoreLease
 from worker.link import is_passing
+from worker.search import CoreSearch
 from worker.service import Drain
 
 log = logging.getLogger("worker")
@@ -35,17 +35,19 @@ def when_redis_answers(action: Callable[[], None], drain: Drain) -> bool:
     return False
 
 
-def wait_for_cores(
-    settings: Settings, usable: tuple[int, ...], threads: int, drain: Drain, ready_fd: int | None
-) -> CoreLease | None:
+def wait_for_cores(search: CoreSearch, drain: Drain, ready_fd: int | None) -> CoreLease | None:
     """``None`` if told to stop before cores were free."""
     is_told = False
     while not drain.is_requested:
-        lease = lease_cores(settings.host_dir, usable, threads)
+        lease = search.attempt(time.monotonic())
         if lease:
             return lease
-        if not is_told:
-            log.info("waiting: fewer than %d of the cores %s are free", threads, list(usable))
+        if not is_told and not search.is_settling:
+            log.info(
+                "waiting for cores: %s; this worker takes over when others end. "
+                "Restart all workers of this host to share its cores anew",
+                search.problem,
+            )
             announce(ready_fd, "waiting")
             is_told = True
         time.sleep(_POLL_S)

@@ -11,16 +11,9 @@ from shared.cores import (
     parse_cpu_max,
     usable_cores,
 )
+from tests.machines import put, two_sockets
 
 GIB = 1 << 30
-
-
-def put(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
 
 
 def smt_machine(root: Path) -> Path:
@@ -145,6 +138,18 @@ def test_memory_within_a_cgroup_counts_file_cache_as_free(
         },
     )
     assert memory_available_bytes(root) == 2 * GIB
+
+
+def test_each_core_has_its_physical_core_and_its_node(tmp_path: Path) -> None:
+    usable = usable_cores(two_sockets(tmp_path), affinity=[1, 5, 9, 13])
+    assert usable.physical == {1: 1, 9: 1, 5: 5, 13: 5}
+    assert usable.nodes == {1: 0, 9: 0, 5: 1, 13: 1}
+
+
+def test_a_machine_that_says_nothing_of_nodes_has_one(tmp_path: Path) -> None:
+    usable = usable_cores(tmp_path, affinity=[3, 4])
+    assert usable.nodes == {3: 0, 4: 0}
+    assert usable.physical == {3: 3, 4: 4}
 
 
 def test_this_machine_has_a_core_and_memory() -> None:
