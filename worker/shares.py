@@ -30,7 +30,7 @@ def share_of(me: Seeker, rivals: Iterable[Seeker], free: Collection[int]) -> int
     limits = sorted(rival.at_most for rival in others if not rival.threads)
     num_sharing = len(limits) + 1
     for limit in limits:
-        if limit < num_left // num_sharing:  # what it cannot use is for the others
+        if limit <= num_left // num_sharing:  # what it cannot use is for the others
             num_left -= limit
             num_sharing -= 1
     return max(1, min(me.at_most, num_left // num_sharing))

@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from worker.shares import Seeker, Settling, share_of
@@ -32,6 +32,7 @@ def test_all_cores_are_shared_out_evenly(num_cores: int, num_workers: int) -> No
         assert sorted(set(shares)) == [0, 1], "the surplus waits"
 
 
+@example(15, [1, 1, 4, 5, 4])
 @given(st.integers(1, 64), st.lists(st.integers(1, 20), min_size=1, max_size=8))
 def test_nobody_gets_more_than_it_can_use_and_no_core_is_left_over(
     num_cores: int, limits: list[int]
