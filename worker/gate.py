@@ -29,7 +29,7 @@ def gate(host_dir: Path) -> Iterator[None]:
         where = f" ({error.filename})" if error.filename else ""
         raise SetupError(
             f"MINI_VLLM_HOST_DIR={host_dir} cannot be used: {error.strerror}{where}; "
-            "name a directory that this user may write"
+            "name a directory that this user can write to"
         ) from None
 
 

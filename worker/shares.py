@@ -26,7 +26,10 @@ class Holder:
 def share_of(me: Seeker, rivals: Iterable[Seeker], free: Collection[int]) -> int:
     """How many of the free cores are mine, if every rival is to have its share of them too."""
     others = [rival for rival in rivals if not set(rival.cores).isdisjoint(free)]
-    num_left = len(free) - sum(rival.threads for rival in others)
+    num_left = len(free)
+    for threads in sorted(rival.threads for rival in others):
+        if threads <= num_left:  # else it waits, and cores that are free now are not to wait for it
+            num_left -= threads
     limits = sorted(rival.at_most for rival in others if not rival.threads)
     num_sharing = len(limits) + 1
     for limit in limits:

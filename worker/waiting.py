@@ -44,8 +44,8 @@ def wait_for_cores(search: CoreSearch, drain: Drain, ready_fd: int | None) -> Co
             return lease
         if not is_told and not search.is_settling:
             log.info(
-                "waiting for cores: %s; this worker takes over when others end. "
-                "Restart all workers of this host to share its cores anew",
+                "waiting for cores: %s; this worker takes over when one ends. To share the cores "
+                "anew, stop all workers of this host and start them again",
                 search.problem,
             )
             announce(ready_fd, "waiting")

@@ -31,7 +31,7 @@ def test_a_host_directory_that_cannot_be_used_is_one_line(tmp_path: Path) -> Non
     assert done.returncode == EXIT_CONFIG
     assert done.stderr == (
         f"w: error: MINI_VLLM_HOST_DIR={in_the_way} cannot be used: Not a directory "
-        f"({in_the_way}/cores); name a directory that this user may write\n"
+        f"({in_the_way}/cores); name a directory that this user can write to\n"
     )
 
 

@@ -22,10 +22,11 @@ def check(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[s
 
 
 def test_a_worker_that_waits_is_healthy_until_it_is_killed(tmp_path: Path) -> None:
+    environment = {"MINI_VLLM_HOST_DIR": str(tmp_path), "MINI_VLLM_HEARTBEAT_S": "3600"}
     with seeking(tmp_path, "a", num_cores=1) as (worker,):
-        alive = check("worker", MINI_VLLM_HOST_DIR=str(tmp_path))
+        alive = check("worker", **environment)
         worker.kill()
-        dead = check("worker", MINI_VLLM_HOST_DIR=str(tmp_path))
+        dead = check("worker", **environment)
     assert (alive.returncode, alive.stdout, alive.stderr) == (0, "", "")
     assert dead.returncode == 1
     assert dead.stderr == (
@@ -37,6 +38,7 @@ def test_a_worker_without_a_sign_of_life_is_not_healthy(tmp_path: Path) -> None:
     with seeking(tmp_path, "ab", num_cores=1):
         file = tmp_path / "workers" / "a"
         os.utime(tmp_path / "workers" / "b", (1, 1))
+        os.utime(file)
         now_s = file.stat().st_mtime
         assert worker_problem(str(tmp_path), 1.0) is None, "one of two is enough"
         os.utime(file, (now_s - 100, now_s - 100))
@@ -49,9 +51,9 @@ def test_a_worker_without_a_sign_of_life_is_not_healthy(tmp_path: Path) -> None:
 def test_workers_of_other_containers_do_not_count(tmp_path: Path) -> None:
     with seeking(tmp_path, "a", num_cores=1):
         file = tmp_path / "workers" / "a"
-        assert worker_problem(str(tmp_path), 1.0) is None
+        assert worker_problem(str(tmp_path), 3600.0) is None
         file.write_text("other" + file.read_text())
-        problem = worker_problem(str(tmp_path), 1.0)
+        problem = worker_problem(str(tmp_path), 3600.0)
     assert problem is not None
     assert problem.startswith("no worker of this host runs")
 

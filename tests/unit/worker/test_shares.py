@@ -47,7 +47,11 @@ def test_what_others_were_told_to_take_is_theirs() -> None:
 
 
 def test_one_core_is_the_least() -> None:
-    assert share_of(seeker(), [seeker(threads=9)], range(4)) == 1
+    assert share_of(seeker(), [seeker(threads=4)], range(4)) == 1
+
+
+def test_no_core_waits_for_one_who_wants_more_than_are_free() -> None:
+    assert share_of(seeker(), [seeker(threads=9)], range(4)) == 4
 
 
 def test_who_may_take_other_cores_only_does_not_count() -> None:
