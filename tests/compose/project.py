@@ -23,9 +23,15 @@ PASSWORD = "a p@ss/w:rd#1"
 
 #: Registries may be in reach of the host's network only; where they are not, this changes nothing.
 _BUILT = {"build": {"context": str(ROOT), "network": "host"}}
-_OVERRIDE: dict[str, Any] = {
-    "services": {"gateway": _BUILT, "worker": _BUILT, "model": _BUILT | {"network_mode": "host"}}
-}
+_AUDITOR = (
+    "user auditor on >change-this-auditor-password ~* resetchannels -@all +@read +@connection\n"
+)
+
+
+def _override(redis_files: Path) -> dict[str, Any]:
+    redis = {"volumes": [f"{redis_files}:/etc/mini-vllm:ro"]}
+    model = _BUILT | {"network_mode": "host"}
+    return {"services": {"redis": redis, "gateway": _BUILT, "worker": _BUILT, "model": model}}
 
 
 def compose_command() -> list[str]:
@@ -47,7 +53,7 @@ class Project:
         self.url = f"http://127.0.0.1:{self.port}"
         self._folder = folder
         override = folder / f"{self.name}.yml"
-        override.write_text(yaml.safe_dump(_OVERRIDE))
+        override.write_text(yaml.safe_dump(_override(self._redis_files())))
         self._files = [ROOT / "docker-compose.yml", override, *files]
         self._settings = {
             "MINI_VLLM_PORT": str(self.port),
@@ -59,7 +65,7 @@ class Project:
     def redis_url(self) -> str:
         """From the host, through the bridge; a restarted container may have another address."""
         address = self.address(self.containers("redis")[0])
-        return with_password(f"redis://gateway@{address}:6379/0", PASSWORD)
+        return with_password(f"redis://auditor@{address}:6379/0", PASSWORD)
 
     def run(self, *arguments: str, check: bool = True, deadline_s: float = 900) -> str:
         """What Compose says, standard error included."""
@@ -77,6 +83,14 @@ class Project:
         )
         assert not check or done.returncode == 0, f"{' '.join(arguments)}:\n{done.stdout[-4000:]}"
         return done.stdout
+
+    def _redis_files(self) -> Path:
+        """Ours, with one more user, who looks at the books of the service."""
+        folder = self._folder / f"{self.name}-redis"
+        shutil.copytree(ROOT / "deploy/redis", folder)
+        with (folder / "users.acl").open("a") as users:
+            users.write(_AUDITOR)
+        return folder
 
     def settings(self, **changes: str) -> None:
         """As a changed .env."""

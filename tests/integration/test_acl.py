@@ -20,6 +20,8 @@ from worker.link import Link
 
 USERS = Path(__file__).parents[2] / "deploy/redis/users.acl"
 MODEL = "smollm2"
+_PASSWORD = "change-this-gateway-password"
+_KEYS = ("mini-vllm:c", "mini-vllm:d")
 
 
 @pytest.fixture
@@ -116,6 +118,30 @@ def test_a_job_runs_under_the_two_users(server: Valkey) -> None:
         client.close()
     denied = connect(server.url).execute_command("ACL", "LOG")  # type: ignore[no-untyped-call]
     assert denied == []
+
+
+def test_a_restart_of_redis_loses_no_transaction(tmp_path: Path) -> None:
+    """The append-only file is replayed with the rights of the default user, transactions anew checked
+    for them (redis#14541, valkey#3983): without any, older servers lose all that our scripts wrote."""
+    assert USERS.read_text().startswith("user default off ~* &* +@all\n")
+    server = Valkey("--aclfile", str(USERS), appendonly=True, user="gateway", password=_PASSWORD)
+    server.start()
+    try:
+        client = connect(server.url)
+        with client.pipeline(transaction=True) as pipe:
+            pipe.set("mini-vllm:a", "1")
+            pipe.set("mini-vllm:b", "2")
+            pipe.execute()
+        client.eval("redis.call('SET', KEYS[1], '3') redis.call('SET', KEYS[2], '4')", 2, *_KEYS)
+        client.close()
+        server.stop()
+        server.start()
+        client = connect(server.url)
+        names = ("mini-vllm:a", "mini-vllm:b", *_KEYS)
+        assert [client.get(name) for name in names] == [b"1", b"2", b"3", b"4"]
+        client.close()
+    finally:
+        server.remove()
 
 
 def make_worker(client: Redis) -> tuple[Intake, Link, Heart]:
