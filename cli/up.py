@@ -24,7 +24,9 @@ from shared.connection import connect
 from shared.cores import memory_available_bytes, usable_cores
 from shared.errors import SetupError
 from shared.exposure import check_exposure
+from shared.login import login_problem
 from shared.models import resolve_model
+from shared.redis_url import shown_url
 from shared.settings import MAX_CONTEXT_TOKENS, Settings
 
 #: Beyond the workers' own drain timeout: to park what did not finish, and to sign off.
@@ -110,8 +112,10 @@ def _wait_for_redis(url: str, supervisor: Supervisor, timeout_s: float) -> None:
             return bool(client.ping())
         except RedisError as error:
             problem = str(error)
+            if refusal := login_problem(error):
+                raise SetupError(f"Redis at {shown_url(url)} refuses us: {refusal}") from None
         if time.monotonic() >= end_s:
-            raise SetupError(f"Redis at {url} does not answer: {problem}")
+            raise SetupError(f"Redis at {shown_url(url)} does not answer: {problem}")
         return False
 
     try:

@@ -17,7 +17,7 @@ from shared.protocol import (
     STOP_CHARS_CEILING,
     STOPS_CEILING,
 )
-from shared.redis_url import with_password
+from shared.redis_url import bad_url, with_password
 
 #: Per sequence, unless asked otherwise: a long context costs memory whether it is used or not.
 MAX_CONTEXT_TOKENS = 4096
@@ -160,5 +160,8 @@ def load_settings(**overrides: object) -> Settings:
             for e in error.errors()
         ]
         raise SetupError("bad setting: " + "; ".join(lines)) from None
-    url = with_password(settings.redis_url, settings.redis_password.get_secret_value())
+    try:
+        url = with_password(settings.redis_url, settings.redis_password.get_secret_value())
+    except ValueError as error:
+        raise bad_url(settings.redis_url, error) from None
     return settings.model_copy(update={"redis_url": url})

@@ -88,7 +88,7 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
             heart.register()
 
         heart.sign = presence.touch
-        if not when_redis_answers(register, drain):
+        if not when_redis_answers(settings.redis_url, register, drain):
             return 0
         search = CoreSearch(
             settings.host_dir, usable, presence, threads=threads, expected=settings.workers

@@ -83,11 +83,11 @@ def serve(
         on_stop=engine.cancel,
         on_shutdown=drain.request,
     )
-    if not when_redis_answers(intake.open, drain):
+    if not when_redis_answers(settings.redis_url, intake.open, drain):
         return
     heart.also = intake.beat
     reporter.update(state=WorkerState.READY)
-    if not when_redis_answers(heart.beat, drain):
+    if not when_redis_answers(settings.redis_url, heart.beat, drain):
         return
     log.info(
         "ready: %s on cores %s, %d threads, %d slots of %d tokens, KV cache %.0f MB, %s",
