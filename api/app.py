@@ -60,7 +60,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.body_budget = BodyBudget(settings.max_inflight_body_bytes)
     app.add_middleware(BodyLimit, limits=limits, budget=app.state.body_budget)
-    keyring = Keyring.from_settings(settings)
+    keyring = app.state.keyring = Keyring.from_settings(settings)
     describe_in_openapi(app, settings, keyring)
     app.add_middleware(Access, keyring=keyring)
     app.add_middleware(RequestId)  # the last one added is the outermost

@@ -16,7 +16,6 @@ from redis.exceptions import RedisError
 
 from cli.embedded import START_TIMEOUT_S, EmbeddedValkey
 from cli.generate import DEFAULT_URL
-from cli.gguf_header import read_facts
 from cli.layout import Layout, plan_layout, worker_memory_bytes
 from cli.pool import Pool
 from cli.supervisor import Supervisor
@@ -24,6 +23,7 @@ from shared.connection import connect
 from shared.cores import memory_available_bytes, usable_cores
 from shared.errors import SetupError
 from shared.exposure import check_exposure
+from shared.gguf_header import read_facts
 from shared.login import login_problem
 from shared.models import resolve_model
 from shared.redis_url import shown_url

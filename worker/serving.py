@@ -1,8 +1,10 @@
 """A worker that has its cores: loads the model, says that it is ready, and runs jobs until it must stop."""
 
 import logging
+from contextlib import closing
 
 from shared.connection import connect
+from shared.failures import forget_failure
 from shared.models import ResolvedModel
 from shared.protocol import WorkerState
 from shared.settings import Settings
@@ -87,8 +89,14 @@ def serve(
         return
     heart.also = intake.beat
     reporter.update(state=WorkerState.READY)
-    if not when_redis_answers(settings.redis_url, heart.beat, drain):
-        return
+    with closing(connect(settings.redis_url)) as client:
+
+        def tell() -> None:
+            heart.beat()
+            forget_failure(client, facts.name)
+
+        if not when_redis_answers(settings.redis_url, tell, drain):
+            return
     log.info(
         "ready: %s on cores %s, %d threads, %d slots of %d tokens, KV cache %.0f MB, %s",
         backend.facts.description,

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.gguf_header import read_facts
 from shared.errors import ModelUnusable
+from shared.gguf_header import read_facts
 
 
 def text(value: str) -> bytes:
