@@ -6,13 +6,13 @@ import sys
 
 
 def run_worker(
-    redis_url: str, *flags: str, deadline_s: float = 60, **environment: str
+    redis_url: str, *flags: str, **environment: str
 ) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-P", "-m", "worker", *flags],
         env=os.environ | {"MINI_VLLM_REDIS_URL": redis_url} | environment,
         capture_output=True,
         text=True,
-        timeout=deadline_s,
+        timeout=60,
         check=False,
     )

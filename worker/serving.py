@@ -13,6 +13,7 @@ from worker.heart import Heart, Pulse
 from worker.intake import Intake
 from worker.link import Link
 from worker.reporter import Reporter
+from worker.room import check_room
 from worker.service import Drain, Service
 from worker.waiting import announce, when_redis_answers
 
@@ -31,6 +32,7 @@ def serve(
     drain: Drain,
     ready_fd: int | None,
 ) -> None:
+    check_room(settings, model.path)
     # Only now: what llama.cpp's threads are pinned to is settled when its library is loaded.
     from worker.backends.llama import LlamaBackend
 

@@ -15,7 +15,10 @@ from redis import Redis
 from shared.connection import connect
 from shared.exit_codes import EXIT_CONFIG
 from shared.failures import report_failure
-from shared.keys import FAILURES, WORKERS
+from shared.footprint import footprint_of
+from shared.gguf_header import read_facts
+from shared.keys import FAILURES, WORKERS, worker_key
+from shared.protocol import WorkerReport
 from tests.gateway_process import started
 from tests.models import model_path
 from tests.servers import Valkey
@@ -48,9 +51,7 @@ def why(redis_url: str, model: str) -> tuple[str, list[dict[str, Any]]]:
     return str(error["message"]), failures
 
 
-def fails(
-    server: Valkey, tmp_path: Path, *flags: str, log: bool = False, **environment: str
-) -> str:
+def fails(server: Valkey, tmp_path: Path, *flags: str, **environment: str) -> str:
     """The one line of a worker that could not start."""
     environment |= {"MINI_VLLM_HOST_DIR": str(tmp_path / "host")}
     done = run_worker(server.url, "--name", "w", *flags, **environment)
@@ -59,7 +60,7 @@ def fails(
     assert "Traceback" not in done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("w: error: ")]
     assert len(lines) == 1
-    assert log or done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
     return lines[0].removeprefix("w: error: ")
 
 
@@ -122,6 +123,11 @@ def test_a_worker_that_becomes_ready_takes_back_what_its_name_said(
         report_failure(redis, name=name, host="h", model="m", message="it failed")
     with ready_worker(server.url, tmp_path):
         assert redis.hkeys(FAILURES) == [b"another"]
+        names: Any = redis.smembers(WORKERS)
+        told: Any = redis.hget(worker_key(names.pop().decode()), "report")
+    report = WorkerReport.model_validate_json(told)
+    facts = read_facts(model_path())
+    assert report.kv_cache_bytes == footprint_of(facts, slots=1, context_tokens=256).kv_cache_bytes
 
 
 @contextmanager
