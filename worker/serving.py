@@ -10,6 +10,7 @@ from shared.protocol import WorkerState
 from shared.settings import Settings
 from worker.engine import Engine
 from worker.heart import Heart, Pulse
+from worker.illegal_instruction import IllegalInstruction
 from worker.intake import Intake
 from worker.link import Link
 from worker.reporter import Reporter
@@ -33,8 +34,12 @@ def serve(
     ready_fd: int | None,
 ) -> None:
     check_room(settings, model.path)
+    illegal = IllegalInstruction(reporter.facts.name)
+    illegal.install()
     # Only now: what llama.cpp's threads are pinned to is settled when its library is loaded.
-    from worker.backends.llama import LlamaBackend
+    from worker.backends.llama import LlamaBackend, system_info
+
+    illegal.name_features(system_info())
 
     facts = reporter.facts
     backend = LlamaBackend(

@@ -41,6 +41,11 @@ def _forward_log(level: int, text: bytes, _data: object) -> None:
         logger.debug("%s", line)
 
 
+def system_info() -> str:
+    """What llama.cpp was built for."""
+    return str(llama.llama_print_system_info().decode())
+
+
 class LlamaBackend:
     def __init__(
         self, model_path: Path, *, slots: int, threads: int, context_tokens: int = 0
