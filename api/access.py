@@ -49,6 +49,17 @@ def presented_key(headers: Headers) -> str | None:
     return rest[0]
 
 
+def sees_workers(keyring: Keyring, headers: Headers) -> bool:
+    """Whether who asks at a path that is open to all may also know what only admins are shown."""
+    if keyring.is_open:
+        return True
+    try:
+        caller = keyring.identify(presented_key(headers))
+    except Unauthorized:  # a load balancer's own
+        return False
+    return caller is not None and caller.role is Role.ADMIN
+
+
 class Access:
     def __init__(self, app: ASGIApp, keyring: Keyring) -> None:
         self._app = app

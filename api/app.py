@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 
 from api.access import Access
 from api.body_budget import BodyBudget
+from api.complaints import Complaints
 from api.deps import Gateway
 from api.drain import Drain
 from api.errors import install_error_handlers
@@ -59,7 +60,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.body_budget = BodyBudget(settings.max_inflight_body_bytes)
     app.add_middleware(BodyLimit, limits=limits, budget=app.state.body_budget)
-    keyring = Keyring.from_settings(settings)
+    keyring = app.state.keyring = Keyring.from_settings(settings)
     describe_in_openapi(app, settings, keyring)
     app.add_middleware(Access, keyring=keyring)
     app.add_middleware(RequestId)  # the last one added is the outermost
@@ -82,13 +83,14 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         stack.push_async_callback(streams.aclose)
         model = model_name(settings.model)
         broker = Broker(client, model, settings.result_ttl_s, Limits.from_settings(settings))
-        hub = Hub(streams, reads, uuid4().hex)
+        complaints = Complaints(settings.redis_url)
+        hub = Hub(streams, reads, uuid4().hex, complaints)
         sweeper = Sweeper.from_settings(settings)
-        upkeep = Upkeep(client, broker, sweeper, result_ttl_s=settings.result_ttl_s)
+        upkeep = Upkeep(client, broker, sweeper, complaints, result_ttl_s=settings.result_ttl_s)
         tasks = [asyncio.create_task(hub.run()), asyncio.create_task(upkeep.run())]
         stack.push_async_callback(_end, tasks)
         drain = Drain(settings.stream_grace_s)
-        yield Gateway(settings, model, reads, broker, hub, upkeep, Vitals(), drain)
+        yield Gateway(settings, model, reads, broker, hub, upkeep, Vitals(), drain, complaints)
 
 
 async def _end(tasks: list["asyncio.Task[None]"]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from redis.asyncio import Redis as AsyncRedis
 
+from api.complaints import Complaints
 from api.drain import Drain
 from api.hub import Hub
 from api.keyring import Caller
@@ -25,6 +26,7 @@ class Gateway:
     upkeep: Upkeep
     vitals: Vitals
     drain: Drain
+    complaints: Complaints
 
 
 def _gateway(request: Request) -> Gateway:

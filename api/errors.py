@@ -35,6 +35,7 @@ from shared.errors import (
     Unauthorized,
     Unavailable,
 )
+from shared.login import login_problem
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +127,8 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 
 
 async def _on_redis_error(request: Request, error: Exception) -> Response:
+    if request.app.state.gateway.complaints.covers(error):
+        return error_response(RedisUnavailable(_refusal(error)))
     log.warning("%s %s: Redis: %r", request.method, request.url.path, error)
     if isinstance(error, OutOfMemoryError):
         return error_response(RedisFull())
@@ -135,3 +138,16 @@ async def _on_redis_error(request: Request, error: Exception) -> Response:
         return error_response(RedisUnavailable(refused))
     late = "Redis did not answer in time; what was asked may or may not have been done."
     return error_response(RedisUnavailable(late if isinstance(error, RedisTimeoutError) else None))
+
+
+def _refusal(error: Exception) -> str:
+    """For everybody: it names no user and no place."""
+    if login_problem(error):
+        return (
+            "Redis refuses the login of this gateway; nothing was accepted. Whoever runs it: check "
+            "MINI_VLLM_REDIS_URL and MINI_VLLM_REDIS_PASSWORD."
+        )
+    return (
+        "Redis refuses a command to this gateway, whose user lacks a right; what was asked may or "
+        "may not have been done. The logs say more."
+    )

@@ -58,7 +58,14 @@ WORKER = {
     "jobs_held": 1,
     "last_beat_s": 0.4,
 }
-WORKERS = {"workers": [WORKER]}
+FAILURE = {
+    "name": "worker-2",
+    "host": "node-2",
+    "model": "smollm2",
+    "message": "MINI_VLLM_THREADS (--threads) is 8, but only 4 cores are usable here",
+    "at": 1767268800.5,
+}
+WORKERS = {"workers": [WORKER], "failures": [FAILURE]}
 
 _TOTALS = {"jobs_completed": 12, "generated_tokens": 456, "prompt_tokens": 396}
 METRICS = {

@@ -1,6 +1,6 @@
 """The workers and their totals, read at one moment, so that no counter goes back or counts twice."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from api.deps import Reply
 from shared.errors import Unavailable
+from shared.failures import FailedStart
 from shared.keys import (
     PRIORITIES,
     SERVICE_TOTALS,
@@ -27,6 +28,8 @@ from shared.protocol import WorkerReport, WorkerState
 _MAX_TRIES = 20
 _QUEUES = (*PRIORITIES, SUSPECT)
 _REPLIES_PER_WORKER = 4
+#: Failed starts that one message tells of.
+_MAX_REASONS = 4
 
 
 class WorkerView(WorkerReport):
@@ -107,6 +110,22 @@ def make_fleet(names: list[str], replies: list[Any]) -> Fleet:
         num_running=num_running,
         depths=depths,
     )
+
+
+def why_not_ready(
+    workers: Sequence[WorkerView], failures: Sequence[FailedStart], model: str
+) -> str:
+    """Pure."""
+    if not workers and not failures:
+        return (
+            f"No worker is ready: none has reported; start one for the model {model}. A worker that "
+            "cannot reach Redis, or log in to it, says so in its own log only."
+        )
+    reasons = [f"{worker.name} ({worker.model}) {worker.state}" for worker in workers]
+    reasons += [f"{f.name} ({f.model}) failed: {f.message}" for f in failures[:_MAX_REASONS]]
+    if len(failures) > _MAX_REASONS:
+        reasons.append(f"{len(failures) - _MAX_REASONS} more failed, see /workers")
+    return f"No worker is ready for the model {model}: {'; '.join(reasons)}"
 
 
 def _worker_view(

@@ -14,6 +14,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from api.complaints import Complaints
 from api.sse import Frame, render
 from shared.connection import RedisError, ResponseError
 from shared.keys import NEWS, job_key, stream_key, wake_key
@@ -101,9 +102,12 @@ class FollowedJob:
 class Hub:
     """``client`` is the hub's own; its timeout must be longer than ``BLOCK_MS``."""
 
-    def __init__(self, client: Redis, waker: Redis, gateway_id: str) -> None:
+    def __init__(
+        self, client: Redis, waker: Redis, gateway_id: str, complaints: Complaints
+    ) -> None:
         self._client = client
         self._waker = waker
+        self._complaints = complaints
         self._wake_key = wake_key(gateway_id)
         self._wake_cursor: bytes | str = "0-0"
         self._ring: asyncio.Task[None] | None = None
@@ -152,11 +156,12 @@ class Hub:
                     # The news of the outage may be lost, and a new Redis counts anew.
                     self._news_cursor = None
                     self._stale.update(self._jobs)
+                await self._read()
+                if is_down:  # not before it has been read: PING is allowed to more than reading is
                     log.info("Redis answers again")
                     pause_s, is_down = _MIN_PAUSE_S, False
-                await self._read()
             except Exception as error:
-                if not is_down:
+                if not self._complaints.covers(error) and not is_down:
                     is_expected = isinstance(error, RedisError | OSError)
                     log.warning("cannot read streams: %r", error, exc_info=not is_expected)
                 is_down = True

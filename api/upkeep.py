@@ -11,6 +11,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from starlette.concurrency import run_in_threadpool
 
+from api.complaints import Complaints
 from shared.broker import Broker
 from shared.keys import OWNERS, job_key, jobs_key
 from shared.recovery import Sweeper
@@ -24,11 +25,18 @@ _PAGE = 500
 
 class Upkeep:
     def __init__(
-        self, client: Redis, broker: Broker, sweeper: Sweeper, *, result_ttl_s: int
+        self,
+        client: Redis,
+        broker: Broker,
+        sweeper: Sweeper,
+        complaints: Complaints,
+        *,
+        result_ttl_s: int,
     ) -> None:
         self._client = client
         self._broker = broker
         self._sweeper = sweeper
+        self._complaints = complaints
         self._result_ttl_s = result_ttl_s
         self._tidied_s = float("-inf")
         self._failing: set[str] = set()
@@ -53,7 +61,7 @@ class Upkeep:
             step()
             self._failing.discard(name)
         except Exception as error:
-            if name not in self._failing:
+            if not self._complaints.covers(error) and name not in self._failing:
                 is_expected = isinstance(error, RedisConnectionError | RedisTimeoutError)
                 log.warning("upkeep: %s failed: %r", name, error, exc_info=not is_expected)
             self._failing.add(name)

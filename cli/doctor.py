@@ -6,6 +6,7 @@ from rich.console import Console
 
 from cli import findings
 from cli.findings import Finding
+from shared.redis_url import shown_url
 from shared.settings import Settings
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -37,6 +38,9 @@ def examine(settings: Settings, *, is_redis_given: bool) -> bool:
             console.print(f"      -> {finding.todo}", markup=False)
     if redis_url:
         console.print("\nRQ's own view of queues and workers:", markup=False)
-        command = f"rq info -u '{redis_url}' -S json -j shared.rq_job.GenerateJob"
+        shown = shown_url(redis_url)  # what is printed here is pasted into reports
+        command = f"rq info -u '{shown}' -S json -j shared.rq_job.GenerateJob"
         console.print(f"      {command}", markup=False)
+        if shown != redis_url:
+            console.print("      (put the password in place of ***)", markup=False)
     return is_well

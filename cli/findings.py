@@ -17,7 +17,9 @@ from cli.pull import has_model
 from shared.connection import connect
 from shared.cores import memory_available_bytes, num_throttled_periods, usable_cores
 from shared.errors import ServiceError
+from shared.login import login_problem, rights_problem
 from shared.models import KNOWN_MODELS, resolve_model
+from shared.redis_url import shown_url
 from shared.settings import Settings
 
 Level = Literal["ok", "warn", "fail"]
@@ -129,16 +131,16 @@ def check_service(running: dict[str, Any] | None) -> Iterator[Finding]:
 
 
 def check_redis(url: str) -> Iterator[Finding]:
-    client = connect(url, timeout_s=3)
+    client, where = connect(url, timeout_s=3), shown_url(url)
     try:
         info: Any = client.info()
         number = str(info.get("valkey_version") or info["redis_version"])
         is_old = tuple(int(part) for part in number.split(".")[:2]) < _MIN_REDIS
         name = "Valkey" if "valkey_version" in info else "Redis"
         if is_old:
-            yield Finding("fail", f"{name} {number} at {url}", "Redis 7.0 or Valkey is needed")
+            yield Finding("fail", f"{name} {number} at {where}", "Redis 7.0 or Valkey is needed")
         else:
-            yield Finding("ok", f"{name} {number} at {url}")
+            yield Finding("ok", f"{name} {number} at {where}")
         if info.get("maxmemory_policy") != "noeviction":
             yield Finding(
                 "fail",
@@ -150,9 +152,11 @@ def check_redis(url: str) -> Iterator[Finding]:
                 "warn", "it keeps no append-only file: jobs die with it", "set appendonly yes"
             )
     except RedisError as error:
-        yield Finding(
-            "fail", f"Redis at {url} does not answer: {error}", "start it, or mend the URL"
-        )
+        if refusal := login_problem(error) or rights_problem(error):
+            yield Finding("fail", f"Redis at {where} refuses us", refusal)
+        else:
+            todo = "start it, or mend the URL"
+            yield Finding("fail", f"Redis at {where} does not answer: {error}", todo)
     finally:
         client.close()
 

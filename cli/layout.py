@@ -6,20 +6,12 @@ from shared.errors import SetupError
 
 #: Of the available memory, what workers may take together.
 _MEMORY_SHARE = 0.8
-#: A worker's own memory beside model and KV cache: Python, buffers of the compute graph.
-_OVERHEAD_BYTES = 150_000_000
-#: Weights that llama.cpp repacks are a private copy beside the mapped file.
-_WEIGHTS_FACTOR = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     workers: int
     threads: int
-
-
-def worker_memory_bytes(model_bytes: int, kv_cache_bytes: int) -> int:
-    return round(model_bytes * _WEIGHTS_FACTOR) + kv_cache_bytes + _OVERHEAD_BYTES
 
 
 def plan_layout(

@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.gguf_header import read_facts
 from cli.pull import has_model, pull
+from shared.gguf_header import read_facts
 from shared.models import KNOWN_MODELS, known_model, resolve_model
 from shared.settings import Settings, load_settings
 

@@ -16,20 +16,22 @@ from redis.exceptions import RedisError
 
 from cli.embedded import START_TIMEOUT_S, EmbeddedValkey
 from cli.generate import DEFAULT_URL
-from cli.gguf_header import read_facts
-from cli.layout import Layout, plan_layout, worker_memory_bytes
+from cli.layout import Layout, plan_layout
 from cli.pool import Pool
 from cli.supervisor import Supervisor
 from shared.connection import connect
 from shared.cores import memory_available_bytes, usable_cores
 from shared.errors import SetupError
 from shared.exposure import check_exposure
+from shared.footprint import footprint_of
+from shared.gguf_header import read_facts
+from shared.login import login_problem
 from shared.models import resolve_model
-from shared.settings import MAX_CONTEXT_TOKENS, Settings
+from shared.redis_url import shown_url
+from shared.settings import Settings
 
 #: Beyond the workers' own drain timeout: to park what did not finish, and to sign off.
 _DRAIN_MARGIN_S = 10.0
-_CELLS_PER_BLOCK = 256
 
 
 def run(settings: Settings, *, workers: int | None, threads: int | None, own_redis: bool) -> None:
@@ -110,8 +112,10 @@ def _wait_for_redis(url: str, supervisor: Supervisor, timeout_s: float) -> None:
             return bool(client.ping())
         except RedisError as error:
             problem = str(error)
+            if refusal := login_problem(error):
+                raise SetupError(f"Redis at {shown_url(url)} refuses us: {refusal}") from None
         if time.monotonic() >= end_s:
-            raise SetupError(f"Redis at {url} does not answer: {problem}")
+            raise SetupError(f"Redis at {shown_url(url)} does not answer: {problem}")
         return False
 
     try:
@@ -122,22 +126,20 @@ def _wait_for_redis(url: str, supervisor: Supervisor, timeout_s: float) -> None:
 
 def _plan(settings: Settings, workers: int | None, threads: int | None) -> Layout:
     model = resolve_model(settings.model, settings.model_dir)
-    facts = read_facts(model.path)
-    context_tokens = settings.context_tokens or min(facts.context_tokens, MAX_CONTEXT_TOKENS)
-    # llama.cpp rounds the cells of a slot up; the worker asks for one more than the context.
-    cells = -(-(context_tokens + 1) // _CELLS_PER_BLOCK) * _CELLS_PER_BLOCK
-    kv_bytes = facts.kv_bytes_per_token * cells * settings.slots
+    footprint = footprint_of(
+        read_facts(model.path), slots=settings.slots, context_tokens=settings.context_tokens
+    )
     cores = usable_cores().cores
     layout = plan_layout(
         len(cores),
         memory_available_bytes(),
-        worker_memory_bytes(model.path.stat().st_size, kv_bytes),
+        footprint.planned_bytes,
         workers,
         threads,
     )
     print(
         f"{model.name}: {layout.workers} workers x {layout.threads} threads on {len(cores)} cores, "
-        f"{settings.slots} slots each, KV cache {kv_bytes / 1e6:.0f} MB per worker",
+        f"{settings.slots} slots each, KV cache {footprint.kv_cache_bytes / 1e6:.0f} MB per worker",
         file=sys.stderr,
     )
     return layout

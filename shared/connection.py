@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
-from shared.errors import SetupError
+from shared.redis_url import bad_url
 
 #: Seconds until a command counts as failed. A reader that blocks must use a longer one.
 COMMAND_TIMEOUT_S = 10.0
@@ -52,5 +52,5 @@ def _checked(url: str) -> str:
     try:
         parse_url(url)  # type: ignore[no-untyped-call]
     except ValueError as error:
-        raise SetupError(f"bad Redis URL {url!r}: {error}") from None
+        raise bad_url(url, error) from None
     return url

@@ -86,14 +86,33 @@ def num_throttled_periods(root: Path = _ROOT) -> int | None:
     return None
 
 
-def memory_available_bytes(root: Path = _ROOT) -> int:
-    """What can still be allocated without swapping: of the machine, and within each cgroup limit."""
-    amounts = []
+@dataclass(frozen=True, slots=True)
+class MemoryRoom:
+    """What one limit leaves. ``is_container``: it is a cgroup's, else the machine's."""
+
+    free_bytes: int
+    is_container: bool
+
+
+def memory_rooms(
+    root: Path = _ROOT, *, counts_active_files: bool = False
+) -> tuple[MemoryRoom, ...]:
+    """Of the machine, and of each cgroup that has a limit; without swap. File pages that the kernel
+    could drop count as free; those that were read again of late do if ``counts_active_files``."""
+    rooms = []
     for line in _read(root / "proc/meminfo").splitlines():
         if line.startswith("MemAvailable:"):
-            amounts.append(int(line.split()[1]) * 1024)
-    amounts.extend(filter(None, map(_memory_left_of, _cgroup_folders(root, "memory"))))
-    return min(amounts, default=0)
+            rooms.append(MemoryRoom(int(line.split()[1]) * 1024, is_container=False))
+    for folder in _cgroup_folders(root, "memory"):
+        left = _memory_left_of(folder, counts_active_files)
+        if left is not None:
+            rooms.append(MemoryRoom(left, is_container=True))
+    return tuple(rooms)
+
+
+def memory_available_bytes(root: Path = _ROOT) -> int:
+    """What can still be allocated without swapping: of the machine, and within each cgroup limit."""
+    return min((room.free_bytes for room in memory_rooms(root)), default=0)
 
 
 def parse_cpu_max(text: str) -> float | None:
@@ -109,17 +128,18 @@ def _quota_of(folder: Path) -> float | None:
     return parse_cpu_max(_read(folder / "cpu.max"))
 
 
-def _memory_left_of(folder: Path) -> int | None:
-    for limit_file, usage_file, cache_field in (
-        ("memory.max", "memory.current", "inactive_file"),
-        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+def _memory_left_of(folder: Path, counts_active_files: bool) -> int | None:
+    for limit_file, usage_file, prefix in (
+        ("memory.max", "memory.current", ""),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
     ):
         limit = _read(folder / limit_file).strip()
         if not limit.isdigit() or int(limit) >= _UNLIMITED_BYTES:
             continue
         used = int(_read(folder / usage_file).strip() or 0)
         stat = dict(line.split()[:2] for line in _read(folder / "memory.stat").splitlines())
-        return max(1, int(limit) - used + int(stat.get(cache_field, 0)))
+        fields = ["inactive_file", *(["active_file"] if counts_active_files else [])]
+        return max(1, int(limit) - used + sum(int(stat.get(prefix + f, 0)) for f in fields))
     return None
 
 

@@ -38,6 +38,9 @@ WAITING = PREFIX + "waiting"
 #: Hash: model -> when a worker of it last beat, in ms.
 SERVED = PREFIX + "served"
 
+#: Hash: name of a worker that could not start -> what it said (JSON); it expires.
+FAILURES = PREFIX + "failures"
+
 #: Set of the owners whose jobs have a list of their own.
 OWNERS = PREFIX + "owners"
 

@@ -5,7 +5,7 @@ A bad value stops the process and names key and value. Command line flags take t
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -17,7 +17,7 @@ from shared.protocol import (
     STOP_CHARS_CEILING,
     STOPS_CEILING,
 )
-from shared.redis_url import with_password
+from shared.redis_url import bad_url, with_password
 
 #: Per sequence, unless asked otherwise: a long context costs memory whether it is used or not.
 MAX_CONTEXT_TOKENS = 4096
@@ -36,7 +36,9 @@ def _host_dir() -> Path:
     return root / f"mini-vllm-{os.getuid()}"
 
 
-class Settings(BaseSettings):
+class Basics(BaseSettings):
+    """What a process needs to say in Redis that its other settings are bad."""
+
     model_config = SettingsConfigDict(env_prefix="MINI_VLLM_", frozen=True, extra="ignore")
 
     model: str = Field(
@@ -46,6 +48,9 @@ class Settings(BaseSettings):
     redis_password: SecretStr = Field(
         SecretStr(""), description="where the URL has none; any characters"
     )
+
+
+class Settings(Basics):
     host: str = "127.0.0.1"
     publish: str = Field(
         "",
@@ -148,11 +153,23 @@ class Settings(BaseSettings):
         return value
 
 
+_Kind = TypeVar("_Kind", bound=Basics)
+
+
 def load_settings(**overrides: object) -> Settings:
     """With the Redis password in its URL. Raises ``SetupError`` that names the key, its value and what
     is wrong with it."""
+    return _load(Settings, overrides)
+
+
+def load_basics(**overrides: object) -> Basics:
+    """Like ``load_settings``, whatever the other settings are."""
+    return _load(Basics, overrides)
+
+
+def _load(kind: type[_Kind], overrides: dict[str, object]) -> _Kind:
     try:
-        settings = Settings(**overrides)  # type: ignore[arg-type]
+        settings = kind(**overrides)  # type: ignore[arg-type]
     except ValidationError as error:
         lines = [
             f"MINI_VLLM_{str(e['loc'][0]).upper() if e['loc'] else ''}={e['input']!r}: "
@@ -160,5 +177,8 @@ def load_settings(**overrides: object) -> Settings:
             for e in error.errors()
         ]
         raise SetupError("bad setting: " + "; ".join(lines)) from None
-    url = with_password(settings.redis_url, settings.redis_password.get_secret_value())
+    try:
+        url = with_password(settings.redis_url, settings.redis_password.get_secret_value())
+    except ValueError as error:
+        raise bad_url(settings.redis_url, error) from None
     return settings.model_copy(update={"redis_url": url})

@@ -38,6 +38,13 @@ class GatewayProcess:
 def running(redis_url: str, **environment: str) -> Iterator[GatewayProcess]:
     """Ended however the test ends. Jobs are taken as if a worker had been there a moment ago."""
     serve(connect(redis_url), "smollm2")
+    with started(redis_url, **environment) as gateway:
+        yield gateway
+
+
+@contextmanager
+def started(redis_url: str, **environment: str) -> Iterator[GatewayProcess]:
+    """Like ``running``, whatever Redis says to it."""
     read_fd, write_fd = os.pipe()
     process = subprocess.Popen(
         command("--redis-url", redis_url, "--ready-fd", str(write_fd)),

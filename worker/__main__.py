@@ -16,6 +16,7 @@ from shared.connection import connect
 from shared.cores import usable_cores
 from shared.errors import ServiceError, SetupError
 from shared.exit_codes import EXIT_BURIED, EXIT_CONFIG, EXIT_GIVEN_UP
+from shared.gguf_header import read_facts
 from shared.logs import configure_logging
 from shared.models import ResolvedModel, resolve_model
 from shared.protocol import WorkerReport, WorkerState
@@ -26,6 +27,7 @@ from worker.heart import Heart, Pulse
 from worker.leases import pin
 from worker.link import GivenUp
 from worker.names import fitting_name, host_name
+from worker.obituary import publish_failure
 from worker.presence import Presence
 from worker.reporter import Reporter
 from worker.search import CoreSearch
@@ -38,14 +40,16 @@ log = logging.getLogger("worker")
 
 def main() -> int:
     options = _parser().parse_args()
+    flags = {"redis_url": options.redis_url, "model": options.model, "threads": options.threads}
+    given = {name: value for name, value in flags.items() if value is not None}
     try:
-        given = {"redis_url": options.redis_url, "model": options.model, "threads": options.threads}
-        settings = load_settings(**{k: v for k, v in given.items() if v is not None})
+        settings = load_settings(**given)
         configure_logging(options.name, settings.log_level)
         model = resolve_model(settings.model, settings.model_dir)
+        read_facts(model.path)  # what is no model is said before anything is waited for
         return _run(settings, model, options)
     except ServiceError as error:
-        print(f"{options.name}: error: {error.message}", file=sys.stderr)  # noqa: T201
+        publish_failure(options.name, error.message, given)
         return EXIT_CONFIG
     except Buried:
         log.critical("declared dead by another process; its jobs go on elsewhere")
@@ -88,17 +92,24 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
             heart.register()
 
         heart.sign = presence.touch
-        if not when_redis_answers(register, drain):
+        if not when_redis_answers(settings.redis_url, register, drain):
             return 0
         search = CoreSearch(
             settings.host_dir, usable, presence, threads=threads, expected=settings.workers
         )
-        lease = wait_for_cores(search, drain, options.ready_fd)
-        if lease:
-            pin(lease.cores)
-            facts = {"cores": lease.cores, "threads": len(lease.cores)}
-            reporter.update(**facts, state=WorkerState.LOADING)
-            serve(settings, model, reporter, pulse, heart, drain, options.ready_fd)
+        try:
+            lease = wait_for_cores(search, drain, options.ready_fd)
+            if lease:
+                pin(lease.cores)
+                facts = {"cores": lease.cores, "threads": len(lease.cores)}
+                reporter.update(**facts, state=WorkerState.LOADING)
+                serve(settings, model, reporter, pulse, heart, drain, options.ready_fd)
+        except (
+            ServiceError
+        ):  # what says why it failed is not to stand beside one that seems to load
+            heart.stop()
+            _sign_off(settings, reporter.facts.incarnation)
+            raise
         heart.stop()
         _sign_off(settings, reporter.facts.incarnation)
     return 0

@@ -1,16 +1,20 @@
 """A worker that has its cores: loads the model, says that it is ready, and runs jobs until it must stop."""
 
 import logging
+from contextlib import closing
 
 from shared.connection import connect
+from shared.failures import forget_failure
 from shared.models import ResolvedModel
 from shared.protocol import WorkerState
 from shared.settings import Settings
 from worker.engine import Engine
 from worker.heart import Heart, Pulse
+from worker.illegal_instruction import IllegalInstruction
 from worker.intake import Intake
 from worker.link import Link
 from worker.reporter import Reporter
+from worker.room import check_room
 from worker.service import Drain, Service
 from worker.waiting import announce, when_redis_answers
 
@@ -29,8 +33,13 @@ def serve(
     drain: Drain,
     ready_fd: int | None,
 ) -> None:
+    check_room(settings, model.path)
+    illegal = IllegalInstruction(reporter.facts.name)
+    illegal.install()
     # Only now: what llama.cpp's threads are pinned to is settled when its library is loaded.
-    from worker.backends.llama import LlamaBackend
+    from worker.backends.llama import LlamaBackend, system_info
+
+    illegal.name_features(system_info())
 
     facts = reporter.facts
     backend = LlamaBackend(
@@ -83,12 +92,18 @@ def serve(
         on_stop=engine.cancel,
         on_shutdown=drain.request,
     )
-    if not when_redis_answers(intake.open, drain):
+    if not when_redis_answers(settings.redis_url, intake.open, drain):
         return
     heart.also = intake.beat
     reporter.update(state=WorkerState.READY)
-    if not when_redis_answers(heart.beat, drain):
-        return
+    with closing(connect(settings.redis_url)) as client:
+
+        def tell() -> None:
+            heart.beat()
+            forget_failure(client, facts.name)
+
+        if not when_redis_answers(settings.redis_url, tell, drain):
+            return
     log.info(
         "ready: %s on cores %s, %d threads, %d slots of %d tokens, KV cache %.0f MB, %s",
         backend.facts.description,

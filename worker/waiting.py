@@ -8,6 +8,8 @@ from collections.abc import Callable
 from redis.exceptions import RedisError
 
 from shared.errors import SetupError
+from shared.login import login_problem, rights_problem
+from shared.redis_url import shown_url
 from worker.leases import CoreLease
 from worker.link import is_passing
 from worker.search import CoreSearch
@@ -18,16 +20,21 @@ log = logging.getLogger("worker")
 _POLL_S = 0.25
 
 
-def when_redis_answers(action: Callable[[], None], drain: Drain) -> bool:
-    """Does it as soon as Redis lets it; ``False`` if told to stop before that."""
+def when_redis_answers(url: str, action: Callable[[], None], drain: Drain) -> bool:
+    """Does it as soon as Redis, which is at ``url``, lets it; ``False`` if told to stop before that.
+    Raises ``SetupError`` where Redis refuses: a worker that starts is not to wait for that."""
     is_told = False
     while not drain.is_requested:
         try:
             action()
             return True
         except RedisError as error:
-            if not is_passing(error):
-                raise SetupError(f"Redis refuses this worker: {error}") from None
+            refusal = login_problem(error) or rights_problem(error)
+            if refusal or not is_passing(error):
+                where = shown_url(url)
+                raise SetupError(
+                    f"Redis at {where} refuses this worker: {refusal or error}"
+                ) from None
             if not is_told:
                 log.warning("waiting for Redis: %s", error)
                 is_told = True

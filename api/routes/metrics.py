@@ -1,7 +1,7 @@
 """``GET /metrics`` and ``GET /workers``: what the service does, in numbers."""
 
 from fastapi import APIRouter
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from api import examples
@@ -10,6 +10,7 @@ from api.fleet import WorkerView, read_fleet
 from api.metrics_view import Metrics, metrics_of
 from api.responses import KEYED_ROUTE, refusals
 from shared.errors import Unavailable
+from shared.failures import FailedStart, read_failures
 
 router = APIRouter()
 
@@ -18,6 +19,9 @@ _REFUSALS = refusals(*KEYED_ROUTE, Unavailable)
 
 class Workers(BaseModel):
     workers: tuple[WorkerView, ...]
+    failures: tuple[FailedStart, ...] = Field(
+        description="workers that could not start in the last ten minutes, the newest first"
+    )
 
 
 @router.get(
@@ -39,6 +43,7 @@ async def get_metrics(gateway: GatewayDep) -> Metrics:
     responses={200: examples.shown(examples.WORKERS), **_REFUSALS},
 )
 async def get_workers(gateway: GatewayDep) -> Workers:
-    """Cores, threads, model, state and slots of each. Needs an admin key, where keys are set."""
+    """Cores, threads, model, state and slots of each, and why others could not start. Needs an admin
+    key, where keys are set."""
     fleet = await read_fleet(gateway.reads, gateway.model)
-    return Workers(workers=fleet.workers)
+    return Workers(workers=fleet.workers, failures=await read_failures(gateway.reads))

@@ -6,11 +6,12 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from api import examples
+from api.access import sees_workers
 from api.deps import GatewayDep
-from api.fleet import Fleet, read_fleet
+from api.fleet import read_fleet, why_not_ready
 from api.responses import ANY_ROUTE, KEYED_ROUTE, refusals
 from shared.errors import NoWorkerReady, RedisUnavailable, ShuttingDown, Unavailable
-from shared.exposure import has_keys
+from shared.failures import read_failures
 from shared.protocol import WorkerState
 
 router = APIRouter()
@@ -78,8 +79,9 @@ async def health() -> Alive:
         others={200: examples.shown(examples.READY)},
     ),
 )
-async def ready(gateway: GatewayDep) -> Ready:
-    """503 with the reason while a job would have to wait, or would not be accepted. Needs no key."""
+async def ready(request: Request, gateway: GatewayDep) -> Ready:
+    """503 with the reason while a job would have to wait, or would not be accepted. Needs no key; where
+    keys are set, an admin key has it name the workers that are not ready, and those that failed to start."""
     gateway.drain.check_admission()
     fleet = await read_fleet(gateway.reads, gateway.model)
     num_ready = sum(
@@ -87,13 +89,8 @@ async def ready(gateway: GatewayDep) -> Ready:
         for worker in fleet.workers
     )
     if not num_ready:
-        # Who needs a key to see the workers does not see them here.
-        raise NoWorkerReady(None if has_keys(gateway.settings) else _why(fleet, gateway.model))
+        if not sees_workers(request.app.state.keyring, request.headers):
+            raise NoWorkerReady()
+        failures = await read_failures(gateway.reads)
+        raise NoWorkerReady(why_not_ready(fleet.workers, failures, gateway.model))
     return Ready(workers_ready=num_ready)
-
-
-def _why(fleet: Fleet, model: str) -> str:
-    if not fleet.workers:
-        return f"No worker is ready: none has reported; start one for the model {model}."
-    states = ", ".join(f"{worker.name} ({worker.model}) {worker.state}" for worker in fleet.workers)
-    return f"No worker is ready for the model {model}: {states}."

@@ -17,6 +17,7 @@ local function queue_key(name) return 'rq:queue:' .. name end
 local function suspects_key(model) return 'rq:queue:' .. model .. ':suspect' end
 local WORKERS, SERVICE, DEADLINES, JOBS = P .. 'workers', P .. 'totals', P .. 'deadlines', P .. 'jobs'
 local WAITING, SERVED, NEWS, OPEN = P .. 'waiting', P .. 'served', P .. 'news', P .. 'open'
+local FAILURES = P .. 'failures'
 -- More entries than a job can have tokens (shared/settings.py): no legitimate one reaches it.
 local MAX_STREAM_ENTRIES = 1100000
 

@@ -8,6 +8,7 @@ from redis import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
 
 from shared.connection import connect
+from shared.failures import forget_failure, report_failure
 from shared.keys import beat_key
 from shared.protocol import JobStatus, WorkerReport, WorkerState
 from shared.recovery import Sweeper
@@ -100,6 +101,9 @@ def test_a_job_runs_under_the_two_users(server: Valkey) -> None:
             assert http.delete(f"/jobs/{failed}").json()["status"] == "cancelled"
             assert http.get("/jobs").json()["jobs"]
             assert http.get("/metrics").status_code == 200
+            report_failure(client, name="w", host="h", model=MODEL, message="it failed")
+            assert [f["name"] for f in http.get("/workers").json()["failures"]] == ["w"]
+            forget_failure(client, "w")
             link.wait_for_bell(0.01)
             lost = PlayedWorker(client, "lost", MODEL)
             lost_job = http.post("/generate", json={"prompt": "z"}).json()["job_id"]

@@ -294,6 +294,7 @@ def test_names_in_the_scripts_are_those_of_the_keys_module(redis: Redis, broker:
     pop(link)
     link.exchange([Entry(job_id, 1, token(0))], [job_id], 0)
     run_script(redis, "request", "me", 1)
+    run_script(redis, "fail", "w", "{}", 60, 1)
     from shared import keys
 
     for key in (
@@ -306,6 +307,7 @@ def test_names_in_the_scripts_are_those_of_the_keys_module(redis: Redis, broker:
         keys.WAITING,
         keys.SERVED,
         keys.NEWS,
+        keys.FAILURES,
         keys.requests_key("me"),
         keys.queue_key(keys.queue_name(MODEL, "normal")),
         keys.job_key(job_id),

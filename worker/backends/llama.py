@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import llama_cpp as llama
 
 from shared.errors import ModelUnusable, NoChatTemplate
+from shared.footprint import cells_per_slot
 from shared.protocol import Message, Sampling
 from shared.settings import MAX_CONTEXT_TOKENS
 from worker.backends.base import ModelFacts, Row
@@ -24,7 +25,6 @@ from worker.backends.vocabulary import Vocabulary
 logger = logging.getLogger(__name__)
 
 MAX_CHUNK_TOKENS = 56
-CELLS_PER_BLOCK = 256  #: llama.cpp rounds the cells of a sequence up to this
 FLOAT_FTYPES = frozenset({0, 1, 32})  #: llama.h: F32, F16, BF16
 FTYPE_GUESSED = 1024  #: llama.h: a flag
 LOG_LEVEL_ERROR = 4
@@ -39,6 +39,11 @@ def _forward_log(level: int, text: bytes, _data: object) -> None:
         _errors.append(line)
     if line.strip("."):
         logger.debug("%s", line)
+
+
+def system_info() -> str:
+    """What llama.cpp was built for."""
+    return str(llama.llama_print_system_info().decode())
 
 
 class LlamaBackend:
@@ -89,8 +94,7 @@ class LlamaBackend:
         context_tokens = context_tokens or min(trained_tokens, MAX_CONTEXT_TOKENS)
         if context_tokens > trained_tokens:
             self._unusable(f"its context is {trained_tokens} tokens, {context_tokens} were asked")
-        # One spare cell, for the row that pads a lone one in the last position.
-        cells = -(-(context_tokens + 1) // CELLS_PER_BLOCK) * CELLS_PER_BLOCK * slots
+        cells = cells_per_slot(context_tokens) * slots
         max_rows = max(64, slots + 1)  # padded rows stand alone, so each has a gap beside it
         params = llama.llama_context_default_params()
         params.n_ctx = cells

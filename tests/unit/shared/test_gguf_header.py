@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.gguf_header import read_facts
 from shared.errors import ModelUnusable
+from shared.gguf_header import read_facts
 
 
 def text(value: str) -> bytes:
@@ -48,3 +48,22 @@ def test_what_is_not_a_whole_header_is_said_in_words(tmp_path: Path, content: by
     path.write_bytes(content)
     with pytest.raises(ModelUnusable, match=r"bad\.gguf"):
         read_facts(path)
+
+
+def test_bytes_that_each_token_reads_leave_out_tables_and_experts(tmp_path: Path) -> None:
+    def facts_of(*tensors: tuple[str, int], data_bytes: int = 1000) -> int:
+        fields = text("general.architecture") + struct.pack("<I", 8) + text("llama")
+        shapes = b"".join(
+            text(name) + struct.pack("<IQIQ", 1, 4, 0, offset) for name, offset in tensors
+        )
+        head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 1) + fields + shapes
+        path = tmp_path / "m.gguf"
+        path.write_bytes(head + bytes(data_bytes))
+        return read_facts(path).dense_bytes
+
+    tied = [("token_embd.weight", 0), ("blk.0.attn_q.weight", 400), ("blk.0.ffn_up.weight", 600)]
+    assert facts_of(*tied) == 1000
+    assert facts_of(*tied, ("output.weight", 800)) == 600
+    assert facts_of(*tied, ("blk.0.ffn_up_exps.weight", 700)) == 700
+    assert facts_of(("a", 2**63), ("b", 0), data_bytes=10) == 10
+    assert facts_of() == 0

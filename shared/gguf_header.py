@@ -18,6 +18,8 @@ _SCALARS = {
     0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"
 }  # fmt: skip
 _STRING, _ARRAY = 8, 9
+#: Fields of models with a recurrent state, a compressed cache, or layers that share theirs.
+_OTHER_CACHES = ("ssm.", "wkv.", "attention.kv_lora_rank", "attention.shared_kv_layers")
 #: Longer arrays are vocabulary; no fact of a model is one.
 _MAX_ARRAY_ITEMS = 4096
 
@@ -27,6 +29,8 @@ class ModelFacts:
     fields: dict[str, Any] = field(repr=False)
     num_parameters: int
     size_bytes: int
+    #: Of the tensors that each token reads: not of tables and experts, of which it reads a few rows.
+    dense_bytes: int = 0
 
     @property
     def architecture(self) -> str:
@@ -65,6 +69,12 @@ class ModelFacts:
         per_layer = kv_heads if isinstance(kv_heads, list) else [kv_heads] * self.num_layers
         return int(sum(per_layer) * row * 2)
 
+    @property
+    def has_plain_cache(self) -> bool:
+        """Whether each layer keeps keys and values of its own for each token, and nothing else."""
+        keys = [key.removeprefix(f"{self.architecture}.") for key in self.fields]
+        return not any(key.startswith(_OTHER_CACHES) for key in keys)
+
     def _of(self, key: str, default: Any = 0) -> Any:
         return self.fields.get(f"{self.architecture}.{key}", default)
 
@@ -75,11 +85,28 @@ def read_facts(path: Path) -> ModelFacts:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
             if view[:4] != _MAGIC:
                 raise ModelUnusable(f"{path} is not a GGUF file (it does not begin with GGUF)")
-            return _Reader(view).facts()
+            facts = _Reader(view).facts()
+            _ = facts.kv_bytes_per_token, facts.context_tokens  # of odd types in a damaged header
+            return facts
     except OSError as error:
         raise ModelUnusable(f"{path} cannot be read: {error.strerror}") from None
-    except (struct.error, ValueError, KeyError, UnicodeDecodeError):
+    except (struct.error, ValueError, TypeError, KeyError, UnicodeDecodeError):
         raise ModelUnusable(f"{path} is damaged or cut short: its header cannot be read") from None
+
+
+def _dense_bytes(begins: dict[str, int], data_bytes: int) -> int:
+    """Each tensor reaches to where the next one begins. Never more than there is."""
+    if not begins:
+        return 0
+    has_own_output = "output.weight" in begins
+    ordered = sorted(begins.items(), key=lambda tensor: tensor[1])
+    ends = [begin for _, begin in ordered[1:]] + [data_bytes]
+    total = sum(
+        max(0, min(end, data_bytes) - begin)
+        for (name, begin), end in zip(ordered, ends, strict=True)
+        if "_exps." not in name and not (name == "token_embd.weight" and has_own_output)
+    )
+    return min(total, data_bytes)
 
 
 class _Reader:
@@ -96,14 +123,18 @@ class _Reader:
         for _ in range(num_fields):
             key = self._text()
             fields[key] = self._value(self._scalar("<I"))
-        num_parameters = sum(self._tensor_size() for _ in range(num_tensors))
-        return ModelFacts(fields, num_parameters, len(self._view))
+        tensors = [self._tensor() for _ in range(num_tensors)]
+        num_parameters = sum(count for _, count, _ in tensors)
+        data_bytes = max(0, len(self._view) - self._at)
+        begins = {name: offset for name, _, offset in tensors}
+        return ModelFacts(fields, num_parameters, len(self._view), _dense_bytes(begins, data_bytes))
 
-    def _tensor_size(self) -> int:
-        self._text()
+    def _tensor(self) -> tuple[str, int, int]:
+        """Name, number of parameters, where its data begins."""
+        name = self._text()
         shape = [self._scalar("<Q") for _ in range(self._scalar("<I"))]
-        self._scalar("<I"), self._scalar("<Q")
-        return prod(shape)
+        self._scalar("<I")  # its type
+        return name, prod(shape), self._scalar("<Q")
 
     def _value(self, kind: int) -> Any:
         if kind == _STRING:
