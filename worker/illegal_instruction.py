@@ -13,6 +13,8 @@ import signal
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
+from time import sleep
 
 from shared.exit_codes import EXIT_CONFIG
 
@@ -40,6 +42,8 @@ _FLAGS = {
     "AMX_INT8": "amx_int8",
 }
 
+_MAX_WORDS_S = 10.0
+
 #: The kernel calls into them, so they are never freed.
 _installed: list["IllegalInstruction"] = []
 
@@ -50,6 +54,7 @@ class IllegalInstruction:
     def __init__(self, worker: str) -> None:
         self._worker = worker
         self._words = self._say("")
+        self._turn = Lock()
         self._handler = _Handler(self._on_fault)
 
     def install(self) -> None:
@@ -69,9 +74,11 @@ class IllegalInstruction:
         return f"{self._worker}: error: {_LINE.format(lacking=lacking)}\n".encode()
 
     def _on_fault(self, _number: int) -> None:
-        with suppress(OSError):
-            os.write(2, self._words)
-        os._exit(EXIT_CONFIG)
+        if self._turn.acquire(blocking=False):
+            with suppress(OSError):
+                os.write(2, self._words)
+            os._exit(EXIT_CONFIG)
+        sleep(_MAX_WORDS_S)  # another thread speaks, and ends this one too
 
 
 def missing_features(system_info: str, flags: Iterable[str]) -> list[str]:
