@@ -39,7 +39,9 @@ def _host_dir() -> Path:
 class Basics(BaseSettings):
     """What a process needs to say in Redis that its other settings are bad."""
 
-    model_config = SettingsConfigDict(env_prefix="MINI_VLLM_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="MINI_VLLM_", env_ignore_empty=True, frozen=True, extra="ignore"
+    )
 
     model: str = Field(
         "smollm2", min_length=1, description="a known name or the path of a GGUF file"

@@ -11,6 +11,12 @@ def test_the_environment_sets_what_flags_do_not(monkeypatch: pytest.MonkeyPatch)
     assert (settings.slots, settings.threads) == (3, 1)
 
 
+def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINI_VLLM_SLOTS", "")
+    monkeypatch.setenv("MINI_VLLM_PUBLISH", "")
+    assert load_settings() == load_settings(slots=8, publish="")
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [("MINI_VLLM_SLOTS", "many"), ("MINI_VLLM_PORT", "70000"), ("MINI_VLLM_LOG_LEVEL", "loud")],
