@@ -10,7 +10,7 @@ of llama.cpp's calls does.
 import ctypes
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -65,9 +65,9 @@ class IllegalInstruction:
         libc.signal(signal.SIGILL, self._handler)
         _installed.append(self)
 
-    def name_features(self, system_info: str) -> None:
-        """What llama.cpp says that it was built for: what this CPU lacks of that is named."""
-        lacking = missing_features(system_info, _cpu_flags())
+    def name_features(self, is_built_with: Callable[[str], bool]) -> None:
+        """What llama.cpp was built with and this CPU lacks is named from now on."""
+        lacking = missing_features(is_built_with, _cpu_flags())
         self._words = self._say(f"; it has no {', '.join(lacking)}" if lacking else "")
 
     def _say(self, lacking: str) -> bytes:
@@ -81,12 +81,10 @@ class IllegalInstruction:
         sleep(_MAX_WORDS_S)  # another thread speaks, and ends this one too
 
 
-def missing_features(system_info: str, flags: Iterable[str]) -> list[str]:
-    """``system_info``: `CPU : SSE3 = 1 | AVX = 1 | ...`. None where the kernel tells no flags. Pure."""
-    has = set(flags)
-    pairs = (part.rpartition(":")[2].partition("=") for part in system_info.split("|"))
-    built = {name.strip() for name, _, value in pairs if value.strip() == "1"}
-    return [name for name, flag in _FLAGS.items() if name in built and flag not in has and has]
+def missing_features(is_built_with: Callable[[str], bool], flags: Collection[str]) -> list[str]:
+    """None where the kernel tells no flags. Pure."""
+    lacking = [name for name, flag in _FLAGS.items() if flags and flag not in flags]
+    return [name for name in lacking if is_built_with(name)]
 
 
 def _cpu_flags() -> set[str]:

@@ -37,9 +37,9 @@ def serve(
     illegal = IllegalInstruction(reporter.facts.name)
     illegal.install()
     # Only now: what llama.cpp's threads are pinned to is settled when its library is loaded.
-    from worker.backends.llama import LlamaBackend, system_info
+    from worker.backends.llama import LlamaBackend, is_built_with
 
-    illegal.name_features(system_info())
+    illegal.name_features(is_built_with)
 
     facts = reporter.facts
     backend = LlamaBackend(

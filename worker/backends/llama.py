@@ -41,9 +41,11 @@ def _forward_log(level: int, text: bytes, _data: object) -> None:
         logger.debug("%s", line)
 
 
-def system_info() -> str:
-    """What llama.cpp was built for."""
-    return str(llama.llama_print_system_info().decode())
+def is_built_with(feature: str) -> bool:
+    """Whether llama.cpp was compiled for CPUs that have it. Asks functions that do nothing but say
+    so: its ``llama_print_system_info`` itself needs what it names."""
+    ask = getattr(llama.llama_cpp._lib, f"ggml_cpu_has_{feature.lower()}", None)
+    return ask is not None and bool(ask())
 
 
 class LlamaBackend:
