@@ -77,11 +77,11 @@ def _sign_of_life(path: str) -> float | None:
 def _host_dir() -> str:
     """As in ``shared.settings``, which would be long to import; a test keeps the two in line."""
     root = "/dev/shm" if os.path.isdir("/dev/shm") else "/tmp"
-    return os.environ.get("MINI_VLLM_HOST_DIR", f"{root}/mini-vllm-{os.getuid()}")
+    return os.environ.get("MINI_VLLM_HOST_DIR") or f"{root}/mini-vllm-{os.getuid()}"
 
 
 def _number(name: str, default: str) -> float:
-    text = os.environ.get(name, default)
+    text = os.environ.get(name) or default
     try:
         value = float(text)
     except ValueError:

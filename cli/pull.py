@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,13 +32,16 @@ def pull(model: KnownModel, model_dir: Path) -> Path:
     """The file appears under its name only when it is whole and its checksum is right. Raises
     ``SetupError``."""
     _make_directory(model_dir)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        return _pull(model, model_dir)
+        return _pull(model, model_dir)  # what it began is removed, however it ends
     except OSError as error:
         raise SetupError(
             f"the model directory {model_dir} cannot be written by user {os.getuid()}: "
             f"{error.strerror or error}; MINI_VLLM_MODEL_DIR names another"
         ) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _pull(model: KnownModel, model_dir: Path) -> Path:

@@ -3,6 +3,7 @@
 Knows where a known model comes from; fetching it is the command line's work.
 """
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,11 +74,20 @@ def model_name(name_or_path: str) -> str:
     return safe_name(path.stem if path.suffix.lower() == ".gguf" else path.name)
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as error:  # a folder that may not be searched, a name that is too long
+        raise UnknownModel(
+            f"the model file {path} cannot be looked at by user {os.getuid()}: {error.strerror}"
+        ) from None
+
+
 def resolve_model(name_or_path: str, model_dir: Path) -> ResolvedModel:
     """A known name, a path, or the name of a GGUF file in ``model_dir`` with or without ending."""
     if name_or_path in KNOWN_MODELS:
         path = model_dir / KNOWN_MODELS[name_or_path].file_name
-        if not path.is_file():
+        if not _is_file(path):
             raise UnknownModel(
                 f"the model {name_or_path} is not on this machine yet ({path} is missing); "
                 f"`mini-vllm model pull {name_or_path}` fetches it"
@@ -88,7 +98,7 @@ def resolve_model(name_or_path: str, model_dir: Path) -> ResolvedModel:
     if given.name == name_or_path:
         candidates += [model_dir / name_or_path, model_dir / f"{name_or_path}.gguf"]
     for path in candidates:
-        if path.is_file():
+        if _is_file(path):
             return ResolvedModel(model_name(str(path)), path.absolute())
     raise UnknownModel(
         f"there is no model {name_or_path!r}: neither a known name ({', '.join(KNOWN_MODELS)}) "

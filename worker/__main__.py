@@ -28,12 +28,11 @@ from worker.leases import pin
 from worker.link import GivenUp
 from worker.names import fitting_name, host_name
 from worker.obituary import publish_failure
-from worker.presence import Presence
 from worker.reporter import Reporter
 from worker.search import CoreSearch
 from worker.service import Drain
 from worker.serving import serve
-from worker.waiting import wait_for_cores, when_redis_answers
+from worker.waiting import appear, wait_for_cores, when_redis_answers
 
 log = logging.getLogger("worker")
 
@@ -85,7 +84,10 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
         ttl_s=settings.heartbeat_ttl_s,
         sweeper=Sweeper.from_settings(settings),
     )
-    with closing(Presence(settings.host_dir, reporter.facts.incarnation)) as presence:
+    present = appear(settings.host_dir, reporter.facts.incarnation, drain)
+    if present is None:
+        return 0
+    with closing(present) as presence:
 
         def register() -> None:
             presence.touch()  # the heart starts with the first beat that Redis takes
@@ -104,14 +106,11 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
                 facts = {"cores": lease.cores, "threads": len(lease.cores)}
                 reporter.update(**facts, state=WorkerState.LOADING)
                 serve(settings, model, reporter, pulse, heart, drain, options.ready_fd)
-        except (
-            ServiceError
-        ):  # what says why it failed is not to stand beside one that seems to load
-            heart.stop()
-            _sign_off(settings, reporter.facts.incarnation)
+        except ServiceError:
+            # What says why it failed is not to stand beside one that seems to load.
+            _leave(settings, heart, reporter.facts.incarnation)
             raise
-        heart.stop()
-        _sign_off(settings, reporter.facts.incarnation)
+        _leave(settings, heart, reporter.facts.incarnation)
     return 0
 
 
@@ -130,7 +129,8 @@ def _introduce(model: ResolvedModel, options: argparse.Namespace) -> Reporter:
     )
 
 
-def _sign_off(settings: Settings, incarnation: str) -> None:
+def _leave(settings: Settings, heart: Heart, incarnation: str) -> None:
+    heart.stop()
     client = connect(settings.redis_url)
     try:
         sweeper = Sweeper.from_settings(settings)

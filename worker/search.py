@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from shared.cores import UsableCores
-from worker.gate import gate
+from worker.gate import GateBusy, gate
 from worker.leases import CoreLease, lease_cores
 from worker.presence import Presence
 from worker.shares import Holder, Seeker, Settling, share_of
@@ -29,21 +29,33 @@ class CoreSearch:
         self._settling = None if threads else Settling(expected)
         self._rivals: dict[str, Seeker | Holder] = {}
         self._num_free = 0
+        self._is_shut_out = False
 
     @property
     def is_settling(self) -> bool:
         """Others may still come who want a share: that nothing was taken yet has no other reason."""
-        return self._settling is not None
+        return self._settling is not None and not self._is_shut_out
 
     @property
     def problem(self) -> str:
         """Why the last attempt took nothing."""
+        if self._is_shut_out:
+            return f"a process that was stopped keeps others out of {self._host_dir}"
         cores = ",".join(map(str, self._machine.candidates))
         if not self._me.threads:
             return f"none of the cores {cores} is free"
         return f"{self._me.threads} cores are wanted, of {cores} are free: {self._num_free}"
 
     def attempt(self, now_s: float) -> CoreLease | None:
+        try:
+            lease = self._attempt(now_s)
+        except GateBusy:
+            self._is_shut_out = True
+            return None
+        self._is_shut_out = False
+        return lease
+
+    def _attempt(self, now_s: float) -> CoreLease | None:
         with gate(self._host_dir):
             self._presence.say(self._me)
             self._rivals = {

@@ -37,7 +37,8 @@ def serve(
     illegal = IllegalInstruction(reporter.facts.name)
     illegal.install()
     # Only now: what llama.cpp's threads are pinned to is settled when its library is loaded.
-    from worker.backends.llama import LlamaBackend, is_built_with
+    from worker.backends.library import is_built_with
+    from worker.backends.llama import LlamaBackend
 
     illegal.name_features(is_built_with)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 #: So long must nobody new have come before the first worker takes its share.
 _QUIET_S = 1.0
 #: For longer than this nobody waits for others to come.
-_MAX_SETTLING_S = 5.0
+_MAX_SETTLING_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)

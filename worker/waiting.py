@@ -4,14 +4,17 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from redis.exceptions import RedisError
 
 from shared.errors import SetupError
 from shared.login import login_problem, rights_problem
 from shared.redis_url import shown_url
+from worker.gate import GateBusy
 from worker.leases import CoreLease
 from worker.link import is_passing
+from worker.presence import Presence
 from worker.search import CoreSearch
 from worker.service import Drain
 
@@ -40,6 +43,19 @@ def when_redis_answers(url: str, action: Callable[[], None], drain: Drain) -> bo
                 is_told = True
         time.sleep(_POLL_S)
     return False
+
+
+def appear(host_dir: Path, incarnation: str, drain: Drain) -> Presence | None:
+    """``None`` if told to stop before this host's other workers let it in."""
+    is_told = False
+    while not drain.is_requested:
+        try:
+            return Presence(host_dir, incarnation)
+        except GateBusy:
+            if not is_told:
+                log.warning("waiting: a process that was stopped keeps others out of %s", host_dir)
+                is_told = True
+    return None
 
 
 def wait_for_cores(search: CoreSearch, drain: Drain, ready_fd: int | None) -> CoreLease | None:

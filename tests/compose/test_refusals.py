@@ -41,6 +41,21 @@ def test_no_one_is_published_beyond_loopback_without_a_key(make_project: Make) -
     assert answer.status_code == 401
 
 
+def test_a_file_of_keys_that_is_not_there_is_named(make_project: Make) -> None:
+    project = make_project(MINI_VLLM_API_KEYS_FILE="/keys/users")
+    project.run("up", "--detach", "gateway")
+    _says(project, "gateway", "MINI_VLLM_API_KEYS_FILE", "/keys/users")
+    wait_until(lambda: _exit_codes(project, "gateway") == {78}, 60, "the gateway exits with 78")
+
+
+@pytest.mark.parametrize("size", ["3gb", "1 gb", "0"])
+def test_a_size_that_redis_cannot_have_is_named(make_project: Make, size: str) -> None:
+    project = make_project(REDIS_MAXMEMORY=size)
+    project.run("up", "--detach", "--no-deps", "redis")
+    _says(project, "redis", f"error: REDIS_MAXMEMORY={size}")
+    wait_until(lambda: _exit_codes(project, "redis") == {78}, 60, "Redis exits with 78")
+
+
 @pytest.mark.parametrize(
     ("settings", "texts"),
     [

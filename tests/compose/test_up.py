@@ -86,6 +86,13 @@ def test_redis_knows_two_users_and_does_not_run_as_root(project: Project) -> Non
     assert "appendonly.aof" in files
 
 
+def test_redis_shares_its_volume_with_no_other(project: Project) -> None:
+    once = ("run", "--rm", "--no-deps", "-T", "redis")
+    assert "redis-check-aof" in project.run(*once, "which", "redis-check-aof")
+    said = project.run(*once, "sh", "/etc/mini-vllm/start.sh", check=False)
+    assert "error: another Redis runs on this volume" in said
+
+
 def test_the_tour_with_curl(project: Project) -> None:
     body = '{"prompt": "Explain gravity simply", "seed": 1, "max_tokens": 24}'
     job = _curl(project, "/generate", "-d", body)

@@ -1,6 +1,8 @@
 """What the command line says when something is wrong: words, an exit code, never a traceback."""
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +71,28 @@ def test_a_model_directory_that_cannot_be_written_is_named(
     assert code == 1
     assert "the model directory /proc cannot be written by user" in output
     assert "MINI_VLLM_MODEL_DIR" in output
+
+
+def test_a_pull_that_is_told_to_stop_leaves_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as index:  # it never answers
+        index.settimeout(60)
+        url = f"http://127.0.0.1:{index.getsockname()[1]}/"
+        nowhere = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_INDEX_URL": url}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", "model", "pull"],
+            env=os.environ | nowhere | {"MINI_VLLM_MODEL_DIR": str(tmp_path)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            index.accept()[0].close()
+            assert list(tmp_path.iterdir()), "it has begun"
+            process.terminate()
+            assert process.wait(30) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
+            process.wait()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_of_ones_own_is_not_fetched() -> None:

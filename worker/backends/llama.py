@@ -5,7 +5,6 @@ keeps to them. It knows nothing of jobs, of plans, or of text that is held back.
 """
 
 import ctypes
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,36 +15,16 @@ from shared.errors import ModelUnusable, NoChatTemplate
 from shared.footprint import cells_per_slot
 from shared.protocol import Message, Sampling
 from shared.settings import MAX_CONTEXT_TOKENS
+from worker.backends import library
 from worker.backends.base import ModelFacts, Row
 from worker.backends.chat_template import compile_template
 from worker.backends.invariance import is_invariant
 from worker.backends.sampler import Sampler
 from worker.backends.vocabulary import Vocabulary
 
-logger = logging.getLogger(__name__)
-
 MAX_CHUNK_TOKENS = 56
 FLOAT_FTYPES = frozenset({0, 1, 32})  #: llama.h: F32, F16, BF16
 FTYPE_GUESSED = 1024  #: llama.h: a flag
-LOG_LEVEL_ERROR = 4
-
-_errors: list[str] = []  #: what llama.cpp said since the last load began
-
-
-@llama.llama_log_callback  # type: ignore[untyped-decorator]
-def _forward_log(level: int, text: bytes, _data: object) -> None:
-    line = text.decode(errors="replace").rstrip()
-    if level == LOG_LEVEL_ERROR and line:
-        _errors.append(line)
-    if line.strip("."):
-        logger.debug("%s", line)
-
-
-def is_built_with(feature: str) -> bool:
-    """Whether llama.cpp was compiled for CPUs that have it. Asks functions that do nothing but say
-    so: its ``llama_print_system_info`` itself needs what it names."""
-    ask = getattr(llama.llama_cpp._lib, f"ggml_cpu_has_{feature.lower()}", None)
-    return ask is not None and bool(ask())
 
 
 class LlamaBackend:
@@ -59,8 +38,7 @@ class LlamaBackend:
         self._samplers: dict[int, Sampler] = {}
         self._state = (ctypes.c_uint8 * 0)()
         self._row_of: dict[int, int] = {}  #: by slot, in the last batch: where its logits are
-        llama.llama_log_set(_forward_log, ctypes.c_void_p(0))
-        llama.llama_backend_init()
+        library.start()
         try:
             self._load_model()
             self._make_context(slots, threads, context_tokens)
@@ -72,13 +50,13 @@ class LlamaBackend:
         raise ModelUnusable(f"{self._path} cannot be used: {reason}")
 
     def _load_model(self) -> None:
-        _errors.clear()
+        library.forget_errors()
         if not self._path.is_file():
             self._unusable("there is no such file")
         params = llama.llama_model_default_params()
         self._model = llama.llama_model_load_from_file(bytes(self._path), params)
         if not self._model:
-            self._unusable(_errors[0] if _errors else "llama.cpp cannot load it")
+            self._unusable(library.first_error("llama.cpp cannot load it"))
         if llama.llama_model_has_encoder(self._model):
             self._unusable("it has an encoder; only decoder models can generate here")
         self._vocabulary = Vocabulary(self._model)
@@ -106,10 +84,10 @@ class LlamaBackend:
         params.kv_unified = False
         params.swa_full = True
         params.flash_attn_type = llama.LLAMA_FLASH_ATTN_TYPE_AUTO
-        _errors.clear()
+        library.forget_errors()
         self._context = llama.llama_init_from_model(self._model, params)
         if not self._context:
-            self._unusable(_errors[0] if _errors else "llama.cpp cannot make a context for it")
+            self._unusable(library.first_error("llama.cpp cannot make a context for it"))
         self._memory = llama.llama_get_memory(self._context)
         if not self._memory:
             self._unusable("it keeps no state between tokens, so it cannot generate")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.health import _host_dir, worker_problem
+from cli.health import _host_dir, _number, worker_problem
 from shared.settings import load_settings
 from tests.seeker_process import seeking
 
@@ -46,6 +46,13 @@ def test_a_worker_without_a_sign_of_life_is_not_healthy(tmp_path: Path) -> None:
         assert problem is not None
         assert problem.startswith("the worker has given no sign of life for 10")
         assert worker_problem(str(tmp_path), 3600.0) is None, "its heart beats that slowly"
+
+
+def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOST_DIR", "HEARTBEAT_S", "PORT"):
+        monkeypatch.setenv(f"MINI_VLLM_{name}", "")
+    assert _host_dir() == str(load_settings().host_dir)
+    assert _number("MINI_VLLM_HEARTBEAT_S", "1") == 1.0
 
 
 def test_workers_of_other_containers_do_not_count(tmp_path: Path) -> None:

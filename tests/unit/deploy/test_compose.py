@@ -14,16 +14,22 @@ from shared.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 OURS = ("gateway", "worker")
-#: Not in the environment of a service: settled by the image, or a file, which needs a mount.
+#: Not in the environment of a service.
 ELSEWHERE = {
-    "api_keys_file": "needs a mount",
-    "admin_keys_file": "needs a mount",
     "data_dir": "of `up` alone",
     "host": "the image",
     "host_dir": "the image",
     "model_dir": "the image",
 }
-GATEWAY_ALONE = {"api_keys", "admin_keys", "metrics_key", "insecure", "publish"}
+GATEWAY_ALONE = {
+    "api_keys",
+    "api_keys_file",
+    "admin_keys",
+    "admin_keys_file",
+    "metrics_key",
+    "insecure",
+    "publish",
+}
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +91,13 @@ def test_a_stop_may_take_longer_than_what_it_waits_for(
 
 def test_the_example_names_only_what_is_read() -> None:
     known = {f"MINI_VLLM_{name.upper()}" for name in Settings.model_fields}
-    code = re.sub(r"(?m)^\s*#.*$", "", (ROOT / "docker-compose.yml").read_text())
+    files = ("docker-compose.yml", "deploy/compose/shared-redis.yml")
+    text = "\n".join((ROOT / name).read_text() for name in files)
+    code = re.sub(r"(?m)^\s*#.*$", "", text)
     read = set(re.findall(r"\$\{(\w+)", code))
     lines = (ROOT / ".env.example").read_text().splitlines()
     told = {match[1] for line in lines if (match := re.match(r"#?([A-Z_]+)=", line))}
-    assert told - known <= read
+    assert told - known <= read | {"COMPOSE_FILE"}  # Compose itself reads that
     assert {name for name in read if not name.startswith("MINI_VLLM_")} <= told
 
 

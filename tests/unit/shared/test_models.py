@@ -55,3 +55,11 @@ def test_only_known_models_can_be_fetched() -> None:
 )
 def test_names_are_safe_for_a_queue(stem: str, name: str) -> None:
     assert safe_name(stem) == name
+
+
+def test_a_path_that_cannot_be_looked_at_is_said_in_words(tmp_path: Path) -> None:
+    for name in (f"/{'x' * 300}.gguf", "x" * 300):
+        with pytest.raises(
+            UnknownModel, match=r"cannot be looked at by user \d+: File name too long"
+        ):
+            resolve_model(name, tmp_path)

@@ -88,7 +88,7 @@ def test_features_that_the_build_has_and_the_cpu_lacks_are_named() -> None:
 
 @pytest.mark.model
 def test_llama_cpp_tells_what_it_was_built_with() -> None:
-    from worker.backends.llama import is_built_with
+    from worker.backends.library import is_built_with
 
     assert is_built_with("SSE3") or platform.machine() != "x86_64"
     assert not is_built_with("NO_SUCH_FEATURE")

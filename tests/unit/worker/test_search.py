@@ -1,9 +1,11 @@
+import fcntl
 from pathlib import Path
 
 import pytest
 
 from tests.machines import plain_machine
 from tests.seeker_process import seeking
+from worker.gate import GateBusy
 from worker.leases import CoreLease
 from worker.presence import Presence
 from worker.search import CoreSearch
@@ -35,6 +37,22 @@ class Worker:
         if self.lease:
             self.lease.release()
         self.presence.close()
+
+
+def test_one_that_is_kept_out_says_so_and_goes_on_when_it_is_let_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.gate._PATIENCE_S", 0.0)
+    a = Worker(tmp_path, "a")
+    with (tmp_path / "cores/gate.lock").open() as stopped:
+        fcntl.flock(stopped, fcntl.LOCK_EX)
+        assert a.cores_at(0.0) == ()
+        assert not a.search.is_settling
+        assert a.search.problem == f"a process that was stopped keeps others out of {tmp_path}"
+        with pytest.raises(GateBusy):
+            Presence(tmp_path, "b")
+    assert a.cores_at(1.0) == ()
+    assert a.cores_at(2.0) == (0, 1, 2, 3)
 
 
 def test_workers_that_start_together_share_the_cores(tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ def test_it_settles_a_second_after_the_last_has_come() -> None:
 def test_it_waits_for_those_who_are_expected_but_not_for_ever() -> None:
     settling = Settling(3)
     assert not settling.is_over({"a", "b"}, False, 10.0)
-    assert not settling.is_over({"a", "b"}, False, 14.9)
-    assert settling.is_over({"a", "b"}, False, 15.0)
+    assert not settling.is_over({"a", "b"}, False, 24.9)
+    assert settling.is_over({"a", "b"}, False, 25.0)
 
 
 def test_the_expected_end_the_wait_when_they_are_there() -> None:

@@ -1,0 +1,43 @@
+"""The library itself: started once per process, what it logs, and what it was built with."""
+
+import ctypes
+import logging
+
+import llama_cpp as llama
+
+logger = logging.getLogger(__name__)
+
+LOG_LEVEL_ERROR = 4
+
+_errors: list[str] = []  #: what llama.cpp said since ``forget_errors``
+
+
+@llama.llama_log_callback  # type: ignore[untyped-decorator]
+def _forward_log(level: int, text: bytes, _data: object) -> None:
+    line = text.decode(errors="replace").rstrip()
+    if level == LOG_LEVEL_ERROR and line:
+        _errors.append(line)
+    if line.strip("."):
+        logger.debug("%s", line)
+
+
+def start() -> None:
+    """Again is harmless."""
+    llama.llama_log_set(_forward_log, ctypes.c_void_p(0))
+    llama.llama_backend_init()
+
+
+def forget_errors() -> None:
+    _errors.clear()
+
+
+def first_error(otherwise: str) -> str:
+    """What went wrong first, in llama.cpp's words where it has some."""
+    return _errors[0] if _errors else otherwise
+
+
+def is_built_with(feature: str) -> bool:
+    """Whether llama.cpp was compiled for CPUs that have it. Asks functions that do nothing but say
+    so: its ``llama_print_system_info`` itself needs what it names."""
+    ask = getattr(llama.llama_cpp._lib, f"ggml_cpu_has_{feature.lower()}", None)
+    return ask is not None and bool(ask())
