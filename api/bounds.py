@@ -17,11 +17,15 @@ def check_bounds(request: GenerateRequest, settings: Settings) -> None:
 
 def _input_problems(request: GenerateRequest, settings: Settings) -> list[Problem]:
     max_chars = settings.max_prompt_chars
-    if request.messages is None:
-        return _at_most("prompt", len(request.prompt or ""), max_chars, "characters")
-    num_chars = sum(len(message.content) for message in request.messages)
+    if request.prompt is not None:
+        return _at_most("prompt", len(request.prompt), max_chars, "characters")
+    if request.prompt_token_ids is not None:
+        num_tokens = len(request.prompt_token_ids)
+        return _at_most("prompt_token_ids", num_tokens, max_chars, "elements")
+    messages = request.messages or ()
+    num_chars = sum(message.num_chars for message in messages)
     return [
-        *_at_most("messages", len(request.messages), settings.max_messages, "elements"),
+        *_at_most("messages", len(messages), settings.max_messages, "elements"),
         *_at_most("messages", num_chars, max_chars, "characters in all contents together"),
     ]
 

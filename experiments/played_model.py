@@ -31,7 +31,7 @@ class PlayedModel:
         return -(-len(text) // _CHARS_PER_TOKEN)
 
     def render_chat(self, messages: Sequence[Message], at_s: float) -> str:  # noqa: ARG002
-        return "".join(message.content for message in messages)
+        return "".join(message.content or "" for message in messages)
 
     def piece(self, token: int) -> bytes:
         return f" {token % 1000:03}".encode()

@@ -12,7 +12,7 @@ from uuid import uuid4
 from redis import Redis
 
 from shared.admission import Limits, refusal_of
-from shared.keys import OPEN, PRIORITIES, SECRET, SUSPECT, queue_key, queue_name
+from shared.keys import OPEN, PRIORITIES, SECRET, SERVED, SUSPECT, queue_key, queue_name
 from shared.protocol import MAX_SEED, GenerateRequest, JobArgs, JobStatus, Priority
 from shared.rq_job import queue_for, rq_fields
 from shared.scripts import run_script
@@ -38,11 +38,11 @@ class Broker:
     """Blocking; the gateway calls it in threads. Redis errors pass through."""
 
     def __init__(self, client: Redis, model: str, result_ttl_s: int, limits: Limits) -> None:
+        """``model`` is that of a request that names none."""
         self._client = client
         self._model = model
         self._result_ttl_s = result_ttl_s
         self._limits = limits
-        self._queues = {p: queue_for(client, queue_name(model, p)) for p in PRIORITIES}
 
     def submit(
         self,
@@ -51,21 +51,25 @@ class Broker:
         *,
         owner: str = "",
         idempotency_key: str | None = None,
+        model: str | None = None,
+        note: str = "",
     ) -> Submitted:
-        """RQ's enqueue and our record of the job in one move, within the limits. Raises
-        ``TooManyRequests``, ``Unavailable`` or ``IdempotencyConflict``."""
+        """RQ's enqueue and our record of the job in one move, within the limits. ``model`` is the name
+        of its queues, ``note`` what the record keeps for the gateways. Raises ``TooManyRequests``,
+        ``Unavailable`` or ``IdempotencyConflict``."""
         job_id, digest = uuid4().hex, ""
         if idempotency_key is not None:
             job_id, digest = self._named_id(owner, idempotency_key), _digest(request)
         seed = request.seed if request.seed is not None else secrets.randbelow(MAX_SEED + 1)
         args = JobArgs(request=request, seed=seed, request_id=request_id)
-        queue = queue_name(self._model, request.priority)
+        model = model or self._model
+        queue = queue_name(model, request.priority)
         limits = self._limits
         reply = run_script(
             self._client,
             "submit",
             job_id,
-            self._model,
+            model,
             queue,
             seed,
             "" if request.timeout_s is None else int(request.timeout_s * 1000),
@@ -76,6 +80,8 @@ class Broker:
             limits.max_queued_chars,
             limits.max_owner_jobs,
             limits.worker_grace_ms,
+            note,
+            request.webhook_url or "",
             *rq_fields(self._client, job_id, queue, args, self._result_ttl_s),
         )
         if reply[0] == b"accepted":
@@ -85,7 +91,7 @@ class Broker:
             is_queued = status is JobStatus.QUEUED
             position = self.position(job_id, old_queue) if is_queued else None
             return Submitted(job_id, status, position, int(old_seed), False)
-        raise refusal_of(reply, limits, self._model)
+        raise refusal_of(reply, limits, model)
 
     def cancel(self, job_id: str) -> str:
         """``missing``, ``ended``, ``cancelled`` (it was queued) or ``cancelling`` (it is running)."""
@@ -116,7 +122,7 @@ class Broker:
     def mend(self) -> list[str]:
         """Looks after jobs that are in no queue and on no worker; says which were not well."""
         open_ids: Any = self._client.smembers(OPEN)
-        names = [queue_name(self._model, p) for p in (*PRIORITIES, SUSPECT)]
+        names = [queue_name(m, p) for m in self._models() for p in (*PRIORITIES, SUSPECT)]
         with self._client.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.lrange(queue_key(name), 0, -1)
@@ -130,10 +136,16 @@ class Broker:
     def tidy_registries(self) -> None:
         """RQ's registries drop what has expired only when they are asked to; of the started jobs we
         drop it ourselves, since RQ would push them into their queues again."""
-        for queue in self._queues.values():
+        names = [queue_name(model, p) for model in self._models() for p in PRIORITIES]
+        for queue in [queue_for(self._client, name) for name in names]:
             self._client.zremrangebyscore(queue.started_job_registry.key, 0, time.time())
             queue.finished_job_registry.cleanup()
             queue.failed_job_registry.cleanup()
+
+    def _models(self) -> set[str]:
+        """All that a worker has served, and the gateway's own."""
+        served: Any = self._client.hkeys(SERVED)
+        return {self._model, *(model.decode(errors="replace") for model in served)}
 
     def _named_id(self, owner: str, idempotency_key: str) -> str:
         """The same for the same owner and key, and not to be guessed by anybody else."""

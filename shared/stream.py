@@ -149,6 +149,7 @@ class JobRecord:
     prompt_tokens: int | None
     cancelling: bool
     owner: str  #: '' for a job that was submitted without a key
+    note: str = ""  #: of the gateway that submitted it
 
     @classmethod
     def from_hash(cls, raw: Mapping[bytes, bytes]) -> "JobRecord | None":
@@ -186,4 +187,5 @@ class JobRecord:
             prompt_tokens=number(b"prompt_tokens"),
             cancelling=b"cancel" in raw,
             owner=raw.get(b"owner", b"").decode(),
+            note=raw.get(b"note", b"").decode(),
         )

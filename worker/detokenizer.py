@@ -1,7 +1,8 @@
 """From tokens to text that may be sent. Pure.
 
 A token is released once all its text is free: its characters are whole, and no part of it may yet
-become the beginning of a stop string. So what was sent never has to be taken back.
+become the beginning of a stop string. So what was sent never has to be taken back, and a fresh
+detokenizer goes on after released tokens: they leave nothing behind.
 """
 
 import codecs

@@ -73,7 +73,7 @@ class Engine:
             deadline_s=deadline_s,
         )
         known = known or []
-        sequence.resume(known, [self._backend.piece(token) for token in known])
+        sequence.resume(known)
         start: Events = [(sequence, StartEvent(prompt_tokens=len(prompt)))]
         if sequence.num_tokens >= limit:  # it began on a worker with a longer context
             events = sequence.finish(FinishReason.LENGTH, self._clock())

@@ -1,5 +1,6 @@
 """One job inside the engine: its tokens, where it stands, and how it ends. Pure; times are given."""
 
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 
 from shared.protocol import (
@@ -74,11 +75,10 @@ class Sequence:
     first_token_s: float | None = None
     is_cancelled: bool = False
 
-    def resume(self, known: list[int], pieces: list[bytes]) -> None:
-        """Goes on after the tokens that the stream already holds."""
-        for token, piece in zip(known, pieces, strict=True):
-            self.output.append(token)
-            self.detokenizer.feed(token, piece)
+    def resume(self, known: Seq[int]) -> None:
+        """Goes on after the tokens that the stream already holds: the released ones, whose text the
+        detokenizer is not to hold again."""
+        self.output += known
         self.num_released = self.num_known = len(known)
 
     def plan_prefill(self, max_rows: int) -> None:

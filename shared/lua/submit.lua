@@ -1,8 +1,9 @@
 -- A job is admitted, or refused: RQ's job, our record and the place in the queue in one move.
 -- ARGV: job id, model, queue, seed, timeout in ms ('' for none), owner ('' for none), characters of
 -- prompt, digest of the body ('' where it does not matter), most queued jobs, most queued characters,
--- most queued jobs of one owner (0: no limit), how long ago in ms a worker must have been there,
--- then RQ's fields of the job, name and value.
+-- most queued jobs of one owner (0: no limit), how long ago in ms a worker must have been there, a note
+-- for the gateways ('' for none), where to tell of the end ('' for nowhere), then RQ's fields of the
+-- job, name and value.
 -- Returns {accepted, position}, {same, status, queue, seed}, {conflict}, {memory}, {no_worker}, or
 -- {jobs | chars | owner, how many there are, jobs that wait, mean time of service in ms, slots}.
 local id, model, queue, owner, chars, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[6], tonumber(ARGV[7]), ARGV[8]
@@ -49,10 +50,12 @@ if owner ~= '' and tonumber(ARGV[11]) > 0 and num_owned >= tonumber(ARGV[11]) th
 end
 
 redis.call('DEL', stream_key(id), 'rq:job:' .. id)
-redis.call('HSET', 'rq:job:' .. id, unpack(ARGV, 13))
+redis.call('HSET', 'rq:job:' .. id, unpack(ARGV, 15))
 redis.call('HSET', job_key(id), 'model', model, 'queue', queue, 'seed', ARGV[4], 'status', 'queued',
   'created_ms', now, 'attempt', 0, 'count', 0, 'worker', '', 'deaths', 0, 'chars', chars)
 if digest ~= '' then redis.call('HSET', job_key(id), 'body', digest) end
+if ARGV[13] ~= '' then redis.call('HSET', job_key(id), 'note', ARGV[13]) end
+if ARGV[14] ~= '' then redis.call('HSET', job_key(id), 'webhook', ARGV[14]) end
 if ARGV[5] ~= '' then redis.call('HSET', job_key(id), 'deadline_ms', now + tonumber(ARGV[5])) end
 redis.call('ZADD', JOBS, now, id)
 redis.call('SADD', OPEN, id)

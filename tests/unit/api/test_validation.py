@@ -41,13 +41,13 @@ from api.validation import InvalidRequest, parse_generate_request
         (
             '{"messages": [{"role": "robot", "content": "x"}]}',
             "messages.0.role",
-            "messages.0.role: must be 'system', 'user' or 'assistant' (got 'robot')",
+            "messages.0.role: must be 'system', 'user', 'assistant' or 'tool' (got 'robot')",
         ),
         ('{"messages": []}', "messages", "messages: must not be empty"),
         (
             '{"messages": [{"role": "user"}]}',
-            "messages.0.content",
-            "messages.0.content: is required",
+            "messages.0",
+            "messages.0: `content` is required",
         ),
         ("[]", None, "the body must be an object"),
     ],

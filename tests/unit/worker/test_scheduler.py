@@ -91,7 +91,7 @@ def test_several_ends_in_one_step_change_slots_one_after_another() -> None:
 def test_a_resumed_sequence_refeeds_its_prompt_by_the_same_chunks_then_its_own_tokens() -> None:
     scheduler = make_scheduler(budget_tokens=100)
     sequence = make_sequence("a", num_prompt=10)
-    sequence.resume([50, 51, 52], [b"x", b"y", b"z"])
+    sequence.resume([50, 51, 52])
     scheduler.add(sequence)
     plan = scheduler.plan()
     assert [c.tokens for c in plan.chunks] == [(0, 1, 2, 3, 4, 5, 6, 7), (8, 9), (50, 51)]

@@ -1,0 +1,45 @@
+"""What a worker says of itself."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+
+class WorkerState(StrEnum):
+    WAITING = "waiting"  #: for a core
+    LOADING = "loading"
+    READY = "ready"
+    DRAINING = "draining"
+
+
+class WorkerReport(BaseModel):
+    """What a worker says of itself with every heartbeat (``GET /workers``)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    name: str
+    incarnation: str
+    pid: int
+    host: str
+    cores: tuple[int, ...] = ()
+    threads: int = 0
+    model: str
+    model_path: str = ""
+    model_description: str = ""
+    state: WorkerState
+    slots: int = 0
+    slots_used: int = 0
+    context_tokens: int = 0
+    kv_cache_bytes: int = 0
+    batch_invariant: bool | None = None
+    has_chat_template: bool | None = None
+    tool_format: str | None = None  #: how it writes calls of tools; none: it knows no tools
+    num_vocab: int = 0
+    max_piece_bytes: int = (
+        0  #: of the longest token: a prompt has no fewer tokens than bytes over it
+    )
+    tokens_per_s: float = 0.0
+    memory_mb: float = 0.0
+    cpu_percent: float = 0.0
+    started_at: float = 0.0
+    llama_cpp: str = ""
