@@ -3,8 +3,9 @@ vocabulary, so that what is written of them is as long as what a real worker wri
 
 from collections.abc import Sequence
 
-from shared.protocol import Message, Sampling
-from worker.backends.base import ModelFacts, Row
+from shared.errors import BadRequest
+from shared.protocol import Message, Sampling, Tool
+from worker.backends.base import Constraint, ModelFacts, Remark, Row
 
 _FIRST_TOKEN = 10_000
 _VOCABULARY = 39_000
@@ -30,7 +31,13 @@ class PlayedModel:
     def count_at_least(self, text: str, *, raw: bool) -> int:  # noqa: ARG002
         return -(-len(text) // _CHARS_PER_TOKEN)
 
-    def render_chat(self, messages: Sequence[Message], at_s: float) -> str:  # noqa: ARG002
+    def render_chat(
+        self,
+        messages: Sequence[Message],
+        at_s: float,  # noqa: ARG002
+        tools: Sequence[Tool] = (),
+    ) -> str:
+        assert not tools, "the played model knows no tools"
         return "".join(message.content or "" for message in messages)
 
     def piece(self, token: int) -> bytes:
@@ -39,7 +46,20 @@ class PlayedModel:
     def is_end(self, token: int) -> bool:  # noqa: ARG002
         return False
 
-    def open_slot(self, slot: int, sampling: Sampling, seed: int, history: Sequence[int]) -> None:
+    def constrain(self, shape: str, known: Sequence[int]) -> Constraint:  # noqa: ARG002
+        raise BadRequest("this model cannot hold an answer to a shape")
+
+    def remark(self, slot: int) -> Remark | None:  # noqa: ARG002
+        return None
+
+    def open_slot(
+        self,
+        slot: int,
+        sampling: Sampling,
+        seed: int,
+        history: Sequence[int],
+        constraint: Constraint = None,
+    ) -> None:
         pass
 
     def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:

@@ -183,6 +183,12 @@ class GenerationTimedOut(ServiceError):
     code = "timeout"
 
 
+class ShapeFailed(ServiceError):
+    """The answer could not be held to its schema or grammar."""
+
+    code = "shape_failed"
+
+
 class NoChatTemplate(BadRequest):
     """The model has no chat template; send `prompt` with `"raw": true`."""
 

@@ -111,6 +111,9 @@ class Settings(Basics):
     context_tokens: int = Field(
         0, ge=0, le=1_048_576, description="per sequence; 0: the model's, at most 4096"
     )
+    chat_template_file: Path | None = Field(
+        None, description="a Jinja template in place of the model's own"
+    )
     prefill_chunk_tokens: int = Field(56, ge=2, le=56, description="rows of one prompt chunk")
     prefill_budget_tokens: int = Field(112, ge=2, description="prompt tokens per step")
     heartbeat_s: float = Field(1.0, gt=0, le=60)

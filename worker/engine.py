@@ -7,11 +7,14 @@ from collections.abc import Callable
 from time import monotonic
 
 from shared.errors import BadRequest, InternalError, PromptTooLong, ServiceError
-from shared.protocol import Event, FinishReason, JobArgs, Message, StartEvent
-from worker.backends.base import Backend, Row
+from shared.protocol import Event, FinishReason, GenerateRequest, JobArgs, Message, StartEvent
+from shared.shapes import shape_of
+from worker.backends.base import Backend, Constraint, Row
 from worker.detokenizer import Detokenizer
 from worker.scheduler import Close, Outcome, Scheduler
 from worker.sequence import Drawn, JobTimes, Sequence
+
+_INPUTS = ("prompt", "messages", "prompt_token_ids")
 
 Events = list[tuple[Sequence, Event]]
 
@@ -73,13 +76,19 @@ class Engine:
             deadline_s=deadline_s,
         )
         known = known or []
+        constraint = self._constrain(args.request, known)
         sequence.resume(known)
         start: Events = [(sequence, StartEvent(prompt_tokens=len(prompt)))]
         if sequence.num_tokens >= limit:  # it began on a worker with a longer context
             events = sequence.finish(FinishReason.LENGTH, self._clock())
             return start + [(sequence, event) for event in events]
         self.scheduler.add(sequence)
-        self._backend.open_slot(sequence.slot, args.request, args.seed, [*prompt, *known])
+        history = [*prompt, *known]
+        try:
+            self._backend.open_slot(sequence.slot, args.request, args.seed, history, constraint)
+        except BaseException:
+            self._apply(self.scheduler.drop(sequence))
+            raise
         return start
 
     def step(self) -> Events:
@@ -97,7 +106,9 @@ class Engine:
             if chunk.draws:
                 tokens.append(self._backend.sample_prefill(slot, 0))
         self.num_generated += len(tokens)
-        outcome = self.scheduler.commit(plan, [self._drawn(t) for t in tokens], self._clock())
+        slots = [s.slot for s in plan.rows] + [c.sequence.slot for c in plan.chunks if c.draws]
+        drawn = [self._drawn(slot, t) for slot, t in zip(slots, tokens, strict=True)]
+        outcome = self.scheduler.commit(plan, drawn, self._clock())
         self._apply(outcome)
         return overdue.events + outcome.events
 
@@ -121,6 +132,8 @@ class Engine:
 
     def _prepare(self, args: JobArgs, at_s: float) -> list[int]:
         """The tokens of the prompt. What fails here fails this job alone."""
+        if args.request.prompt_token_ids is not None:
+            return self._given_tokens(args.request.prompt_token_ids)
         try:
             text, is_raw = self._render(args, at_s)
             # Before it is tokenized: that takes seconds for a text that cannot fit anyway.
@@ -135,25 +148,50 @@ class Engine:
             raise BadRequest("prompt: has no tokens for this model", field="prompt")
         return prompt
 
+    def _given_tokens(self, tokens: tuple[int, ...]) -> list[int]:
+        num_vocab = self._backend.facts.num_vocab
+        if num_vocab and max(tokens) >= num_vocab:
+            raise BadRequest(
+                f"prompt_token_ids: {max(tokens)} is no token of this model, which has {num_vocab}",
+                field="prompt_token_ids",
+            )
+        return list(tokens)
+
     def _check_length(self, args: JobArgs, words: str, num_tokens: int) -> None:
         limit = self._backend.facts.context_tokens
         if num_tokens >= limit:
             raise PromptTooLong(
                 f"The prompt has {words} tokens; the context of the model holds {limit}, "
                 "the answer included.",
-                field="prompt" if args.request.prompt is not None else "messages",
+                field=next(name for name in _INPUTS if getattr(args.request, name) is not None),
             )
 
     def _render(self, args: JobArgs, at_s: float) -> tuple[str, bool]:
         """The text, and whether it is continued as it is."""
         request = args.request
         if request.messages is not None:
-            return self._backend.render_chat(request.messages, at_s), False
-        assert request.prompt is not None, "a request has a prompt or messages"
+            tools = request.tools or () if request.calls_tools else ()
+            return self._backend.render_chat(request.messages, at_s, tools), False
+        assert request.prompt is not None, "a request has a prompt, token ids or messages"
         if request.raw or not self._backend.facts.has_chat_template:
             return request.prompt, True
         messages = [Message(role="user", content=request.prompt)]
         return self._backend.render_chat(messages, at_s), False
 
-    def _drawn(self, token: int) -> Drawn:
-        return Drawn(token, self._backend.piece(token), self._backend.is_end(token))
+    def _constrain(self, request: GenerateRequest, known: list[int]) -> Constraint:
+        shape = shape_of(request, self._backend.facts.tool_format)
+        return None if shape is None else self._backend.constrain(shape, known)
+
+    def _drawn(self, slot: int, token: int) -> Drawn:
+        remark = self._backend.remark(slot)
+        if remark is None:
+            return Drawn(token, self._backend.piece(token), self._backend.is_end(token))
+        if remark.error:
+            return Drawn(token, b"", False, error=remark.error)
+        return Drawn(
+            token,
+            self._backend.piece(token),
+            self._backend.is_end(token),
+            logprob=remark.logprob,
+            is_last=remark.is_last,
+        )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 
+from shared.errors import ShapeFailed
 from shared.protocol import (
     EndEvent,
     FinishReason,
@@ -11,6 +12,7 @@ from shared.protocol import (
     Sampling,
     Timings,
     TokenEvent,
+    TokenLogprob,
     Usage,
 )
 from worker.detokenizer import Detokenizer, Released
@@ -42,6 +44,9 @@ class Drawn:
     token: int
     piece: bytes
     is_end: bool
+    logprob: TokenLogprob | None = None
+    is_last: bool = False  #: nothing may follow it, though it is not an end itself
+    error: str = ""  #: it is no token, for that reason
 
 
 def chunk_sizes(num_tokens: int, max_rows: int) -> list[int]:
@@ -71,6 +76,7 @@ class Sequence:
     chunks: list[int] = field(default_factory=list)  #: rows of the chunks still to prefill
     output: list[int] = field(default_factory=list)
     num_known: int = 0  #: tokens from earlier attempts
+    logprobs: list[TokenLogprob] = field(default_factory=list)  #: of this attempt's, if asked for
     num_released: int = 0
     first_token_s: float | None = None
     is_cancelled: bool = False
@@ -101,15 +107,23 @@ class Sequence:
         """Takes the next token: what may be sent, and the end if it is one."""
         if self.first_token_s is None:
             self.first_token_s = now_s
+        if drawn.error:
+            failed = ShapeFailed(f"The answer could not be held to its shape: {drawn.error}")
+            error = JobError(code=failed.code, message=failed.message)
+            return self.finish(FinishReason.ERROR, now_s, error)
         if drawn.is_end:
             return self.finish(FinishReason.STOP, now_s)
         self.output.append(drawn.token)
+        if drawn.logprob is not None:
+            self.logprobs.append(drawn.logprob)
         events: list[TokenEvent | EndEvent] = []
         released = self.detokenizer.feed(drawn.token, drawn.piece)
         if released:
             events.append(self._token_event(released))
         if self.detokenizer.is_stopped:
             events.append(self._end_event(FinishReason.STOP, now_s, None))
+        elif drawn.is_last:
+            events += self.finish(FinishReason.STOP, now_s)
         elif len(self.output) >= self.max_tokens or self.num_tokens >= context_tokens:
             events += self.finish(FinishReason.LENGTH, now_s)
         return events
@@ -127,8 +141,13 @@ class Sequence:
 
     def _token_event(self, released: Released) -> TokenEvent:
         index, self.num_released = self.num_released, self.num_released + len(released.tokens)
+        begin, end = index - self.num_known, self.num_released - self.num_known
         return TokenEvent(
-            index=index, tokens=released.tokens, text=released.text, attempt=self.attempt
+            index=index,
+            tokens=released.tokens,
+            text=released.text,
+            attempt=self.attempt,
+            logprobs=tuple(self.logprobs[begin:end]) or None,
         )
 
     def _end_event(self, reason: FinishReason, now_s: float, error: JobError | None) -> EndEvent:

@@ -2,8 +2,10 @@
 
 import logging
 from contextlib import closing
+from pathlib import Path
 
 from shared.connection import connect
+from shared.errors import SetupError
 from shared.failures import forget_failure
 from shared.models import ResolvedModel
 from shared.protocol import WorkerState
@@ -48,6 +50,7 @@ def serve(
         slots=settings.slots,
         threads=facts.threads,
         context_tokens=settings.context_tokens,
+        chat_template=_read_template(settings.chat_template_file),
     )
     if drain.is_requested:
         backend.close()
@@ -69,6 +72,9 @@ def serve(
         has_chat_template=backend.facts.has_chat_template,
         llama_cpp=backend.facts.llama_cpp,
         batch_invariant=invariant,
+        tool_format=backend.facts.tool_format,
+        num_vocab=backend.facts.num_vocab,
+        max_piece_bytes=backend.facts.max_piece_bytes,
     )
 
     def may_wait() -> bool:
@@ -119,3 +125,10 @@ def serve(
     Service(engine, link, intake, pulse, drain, facts.name).run()
     intake.close()
     backend.close()
+
+
+def _read_template(path: Path | None) -> bytes | None:
+    try:
+        return path.read_bytes() if path else None
+    except OSError as error:
+        raise SetupError(f"MINI_VLLM_CHAT_TEMPLATE_FILE={path}: {error.strerror}") from None

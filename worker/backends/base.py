@@ -6,9 +6,9 @@ in which slots and in what order is the scheduler's.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from shared.protocol import Message, Sampling
+from shared.protocol import Message, Sampling, TokenLogprob, Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,9 @@ class ModelFacts:
     kv_cache_bytes: int
     has_chat_template: bool
     llama_cpp: str
+    tool_format: str | None = None  #: one of ``shared.shapes.TOOL_FORMATS``
+    num_vocab: int = 0
+    max_piece_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,20 @@ class Row:
     slot: int
     token: int
     position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What is to be said of the token last drawn in a slot. ``is_last``: its shape allows nothing after
+    it. ``error``: it is no token at all, for that reason."""
+
+    logprob: TokenLogprob | None = None
+    is_last: bool = False
+    error: str = ""
+
+
+#: How an answer is held to a shape: the backend's own.
+Constraint = Any
 
 
 class Backend(Protocol):
@@ -45,7 +62,9 @@ class Backend(Protocol):
         """A lower bound of the number of tokens, at once: tokenizing a megabyte takes seconds."""
         ...
 
-    def render_chat(self, messages: Sequence[Message], at_s: float) -> str:
+    def render_chat(
+        self, messages: Sequence[Message], at_s: float, tools: Sequence[Tool] = ()
+    ) -> str:
         """The prompt for an assistant's turn, on the day of ``at_s`` (Unix time). Raises
         ``NoChatTemplate`` or ``BadRequest``."""
         ...
@@ -58,7 +77,19 @@ class Backend(Protocol):
         """Whether the token ends a generation (EOS, end of turn)."""
         ...
 
-    def open_slot(self, slot: int, sampling: Sampling, seed: int, history: Sequence[int]) -> None:
+    def constrain(self, shape: str, known: Sequence[int]) -> Constraint:
+        """For ``open_slot``: holds what follows the ``known`` tokens of an answer to a grammar of
+        llguidance. Raises ``BadRequest``."""
+        ...
+
+    def open_slot(
+        self,
+        slot: int,
+        sampling: Sampling,
+        seed: int,
+        history: Sequence[int],
+        constraint: Constraint = None,
+    ) -> None:
         """Empties the slot and gives it a sampler that has seen ``history`` (prompt and any tokens
         that were generated before), as penalties ask for it."""
         ...
@@ -74,6 +105,10 @@ class Backend(Protocol):
 
     def decode(self, rows: Sequence[Row], indices: Sequence[int]) -> list[int]:
         """One step of all running sequences, sorted by slot; draws the next token of each."""
+        ...
+
+    def remark(self, slot: int) -> Remark | None:
+        """On the token that was drawn last in this slot."""
         ...
 
     def close_slot(self, slot: int) -> None: ...

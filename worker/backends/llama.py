@@ -11,13 +11,14 @@ from typing import Any, NoReturn
 
 import llama_cpp as llama
 
-from shared.errors import ModelUnusable, NoChatTemplate
+from shared.errors import BadRequest, ModelUnusable, NoChatTemplate
 from shared.footprint import cells_per_slot
-from shared.protocol import Message, Sampling
+from shared.protocol import Message, Sampling, Tool
 from shared.settings import MAX_CONTEXT_TOKENS
 from worker.backends import library
-from worker.backends.base import ModelFacts, Row
+from worker.backends.base import ModelFacts, Remark, Row
 from worker.backends.chat_template import compile_template
+from worker.backends.constraint import Constraint, Constraints
 from worker.backends.invariance import is_invariant
 from worker.backends.sampler import Sampler
 from worker.backends.vocabulary import Vocabulary
@@ -29,8 +30,16 @@ FTYPE_GUESSED = 1024  #: llama.h: a flag
 
 class LlamaBackend:
     def __init__(
-        self, model_path: Path, *, slots: int, threads: int, context_tokens: int = 0
+        self,
+        model_path: Path,
+        *,
+        slots: int,
+        threads: int,
+        context_tokens: int = 0,
+        chat_template: bytes | None = None,
     ) -> None:
+        """``chat_template`` is used in place of the model's own. Raises ``ModelUnusable``."""
+        self._constraints: Constraints | None = None
         self._path = model_path
         self._model: Any = None
         self._context: Any = None
@@ -40,7 +49,7 @@ class LlamaBackend:
         self._row_of: dict[int, int] = {}  #: by slot, in the last batch: where its logits are
         library.start()
         try:
-            self._load_model()
+            self._load_model(chat_template)
             self._make_context(slots, threads, context_tokens)
         except BaseException:
             self.close()
@@ -49,7 +58,7 @@ class LlamaBackend:
     def _unusable(self, reason: str) -> NoReturn:
         raise ModelUnusable(f"{self._path} cannot be used: {reason}")
 
-    def _load_model(self) -> None:
+    def _load_model(self, chat_template: bytes | None) -> None:
         library.forget_errors()
         if not self._path.is_file():
             self._unusable("there is no such file")
@@ -62,8 +71,9 @@ class LlamaBackend:
         self._vocabulary = Vocabulary(self._model)
         if self.num_vocab == 0:
             self._unusable("it has no vocabulary")
+        self._constraints = Constraints(self._vocabulary)
         self._template = compile_template(
-            llama.llama_model_chat_template(self._model, None),
+            chat_template or llama.llama_model_chat_template(self._model, None),
             self._path,
             bos_token=self._vocabulary.bos_text,
             eos_token=self._vocabulary.eos_text,
@@ -107,6 +117,9 @@ class LlamaBackend:
             kv_cache_bytes=cells * self._cell_bytes(),
             has_chat_template=self._template is not None,
             llama_cpp=llama.__version__,
+            tool_format=self._template.tool_format if self._template else None,
+            num_vocab=self.num_vocab,
+            max_piece_bytes=self._vocabulary.max_piece_bytes,
         )
 
     def _make_batch(self, max_rows: int) -> None:
@@ -149,10 +162,12 @@ class LlamaBackend:
     def tokenize(self, text: str, *, raw: bool) -> list[int]:
         return self._vocabulary.tokenize(text, raw=raw)
 
-    def render_chat(self, messages: Sequence[Message], at_s: float) -> str:
+    def render_chat(
+        self, messages: Sequence[Message], at_s: float, tools: Sequence[Tool] = ()
+    ) -> str:
         if self._template is None:
             raise NoChatTemplate()
-        return self._template.render(messages, at_s)
+        return self._template.render(messages, at_s, tools)
 
     def piece(self, token: int) -> bytes:
         return self._vocabulary.piece(token)
@@ -162,11 +177,29 @@ class LlamaBackend:
 
     # --- slots
 
-    def open_slot(self, slot: int, sampling: Sampling, seed: int, history: Sequence[int]) -> None:
+    def constrain(self, shape: str, known: Sequence[int]) -> Constraint:
+        assert self._constraints is not None, "a model that is loaded has constraints"
+        return self._constraints.begin(shape, known)
+
+    def open_slot(
+        self,
+        slot: int,
+        sampling: Sampling,
+        seed: int,
+        history: Sequence[int],
+        constraint: Constraint | None = None,
+    ) -> None:
         self.close_slot(slot)
-        self._samplers[slot] = Sampler(
-            self._vocabulary.handle, self._vocabulary.ends, sampling, seed, history
-        )
+        beyond = max(sampling.logit_bias, default=0)
+        if beyond >= self.num_vocab:
+            raise BadRequest(
+                f"logit_bias: {beyond} is no token of this model, which has {self.num_vocab}",
+                field="logit_bias",
+            )
+        self._samplers[slot] = Sampler(self._vocabulary, sampling, seed, history, constraint)
+
+    def remark(self, slot: int) -> Remark | None:
+        return self._samplers[slot].remark
 
     def close_slot(self, slot: int) -> None:
         llama.llama_memory_seq_rm(self._memory, slot, -1, -1)
@@ -277,6 +310,8 @@ class LlamaBackend:
         for sampler in self._samplers.values():
             sampler.close()
         self._samplers.clear()
+        if self._constraints is not None:
+            self._constraints.close()
         if self._batch is not None:
             llama.llama_batch_free(self._batch)
         if self._context:

@@ -9,8 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import llama_cpp as llama
+import numpy as np
 
-from shared.protocol import Sampling
+from shared.protocol import Alternative, Sampling, TokenLogprob
+from worker.backends.base import Remark
+from worker.backends.constraint import Constraint, Logits
+from worker.backends.likelihood import Likelihood
+from worker.backends.vocabulary import Vocabulary
 
 PENALTY_LAST_TOKENS = 64  #: llama-server's default
 MIN_TEMPERATURE = 1e-6  #: below it a logit divided by it may overflow: the limit is greedy
@@ -25,17 +30,21 @@ def derive_seed(seed: int, index: int) -> int:
 
 
 class Sampler:
-    """``ends`` are the tokens that ``ignore_eos`` bans, ``history`` what the penalties see first."""
+    """``history`` is what the penalties see first. ``remark`` is on the last draw."""
 
     def __init__(
         self,
-        vocab: Any,
-        ends: frozenset[int],
+        vocabulary: Vocabulary,
         sampling: Sampling,
         seed: int,
         history: Sequence[int],
+        constraint: Constraint | None = None,
     ) -> None:
+        self._vocabulary = vocabulary
         self._seed = seed
+        self._constraint = constraint
+        self._num_top = sampling.logprobs
+        self.remark: Remark | None = None
         self._is_greedy = sampling.temperature < MIN_TEMPERATURE
         self._chain = _owned(
             llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
@@ -46,7 +55,7 @@ class Sampler:
             or sampling.presence_penalty != 0
         )
         try:
-            for link in _chain_links(vocab, ends, sampling, has_penalties):
+            for link in _chain_links(vocabulary, sampling, has_penalties):
                 llama.llama_sampler_chain_add(self._chain, _owned(link))
         except BaseException:
             self.close()
@@ -56,6 +65,35 @@ class Sampler:
                 llama.llama_sampler_accept(self._chain, token)
 
     def draw(self, context: Any, row: int, index: int) -> int:
+        if self._constraint is None and self._num_top is None:
+            return self._draw(context, row, index)
+        pointer = llama.llama_get_logits_ith(context, row)
+        logits: Logits = np.ctypeslib.as_array(pointer, (self._vocabulary.num_tokens,))
+        likelihood = None if self._num_top is None else Likelihood(logits, self._num_top)
+        constraint = self._constraint
+        if constraint is not None:
+            constraint.mask(logits)
+            if constraint.error:
+                self.remark = Remark(error=constraint.error)
+                return -1
+        token = self._draw(context, row, index)
+        if constraint is not None:
+            constraint.accept(token)
+        self.remark = Remark(
+            logprob=None if likelihood is None else self._told(token, likelihood),
+            is_last=constraint is not None and constraint.is_complete,
+            error="" if constraint is None else constraint.error,
+        )
+        return token
+
+    def _told(self, token: int, likelihood: Likelihood) -> TokenLogprob:
+        def text(t: int) -> tuple[int, ...]:
+            return tuple(self._vocabulary.text_bytes(t))
+
+        top = tuple(Alternative(token=t, bytes=text(t), logprob=p) for t, p in likelihood.top)
+        return TokenLogprob(token=token, bytes=text(token), logprob=likelihood.of(token), top=top)
+
+    def _draw(self, context: Any, row: int, index: int) -> int:
         if not self._is_greedy:
             last = llama.llama_sampler_chain_n(self._chain) - 1
             llama.llama_sampler_free(llama.llama_sampler_chain_remove(self._chain, last))
@@ -69,19 +107,18 @@ class Sampler:
         self._chain = None
 
 
-def _chain_links(
-    vocab: Any, ends: frozenset[int], sampling: Sampling, has_penalties: bool
-) -> Iterator[Any]:
+def _chain_links(vocabulary: Vocabulary, sampling: Sampling, has_penalties: bool) -> Iterator[Any]:
     """llama-server's samplers in llama-server's order, without those that would do nothing."""
-    num_vocab = llama.llama_vocab_n_tokens(vocab)
+    num_vocab = vocabulary.num_tokens
     count = ctypes.c_int32(0)
-    suppressed = llama.llama_vocab_get_suppress_tokens(vocab, ctypes.byref(count))
+    suppressed = llama.llama_vocab_get_suppress_tokens(vocabulary.handle, ctypes.byref(count))
     banned = {suppressed[i] for i in range(count.value)}
     if sampling.ignore_eos:
-        banned |= ends
-    if banned:
-        biases = (llama.llama_logit_bias * len(banned))(*((t, -float("inf")) for t in banned))
-        yield llama.llama_sampler_init_logit_bias(num_vocab, len(banned), biases)
+        banned |= vocabulary.ends
+    biases = sampling.logit_bias | dict.fromkeys(banned, -float("inf"))
+    if biases:
+        array = (llama.llama_logit_bias * len(biases))(*biases.items())
+        yield llama.llama_sampler_init_logit_bias(num_vocab, len(biases), array)
     if has_penalties:
         yield llama.llama_sampler_init_penalties(
             num_vocab,

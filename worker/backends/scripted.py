@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from shared.errors import NoChatTemplate
-from shared.protocol import Message, Sampling
-from worker.backends.base import ModelFacts, Row
+from shared.errors import BadRequest, NoChatTemplate
+from shared.protocol import Message, Sampling, Tool
+from worker.backends.base import Constraint, ModelFacts, Remark, Row
 
 END = 256
 MAX_CHUNK_TOKENS = 56
@@ -88,9 +88,15 @@ class ScriptedBackend:
     def count_at_least(self, text: str, *, raw: bool) -> int:  # noqa: ARG002
         return len(text) // 4
 
-    def render_chat(self, messages: Sequence[Message], at_s: float) -> str:  # noqa: ARG002
+    def render_chat(
+        self,
+        messages: Sequence[Message],
+        at_s: float,  # noqa: ARG002
+        tools: Sequence[Tool] = (),
+    ) -> str:
         if not self.facts.has_chat_template:
             raise NoChatTemplate()
+        assert not tools, "the scripted model knows no tools"
         turns = [f"<{message.role}>{message.content}\n" for message in messages]
         return "".join(turns) + "<assistant>"
 
@@ -100,9 +106,23 @@ class ScriptedBackend:
     def is_end(self, token: int) -> bool:
         return token == END
 
-    def open_slot(self, slot: int, sampling: Sampling, seed: int, history: Sequence[int]) -> None:
+    def constrain(self, shape: str, known: Sequence[int]) -> Constraint:  # noqa: ARG002
+        raise BadRequest("this model cannot hold an answer to a shape")
+
+    def remark(self, slot: int) -> Remark | None:  # noqa: ARG002
+        return None
+
+    def open_slot(
+        self,
+        slot: int,
+        sampling: Sampling,
+        seed: int,
+        history: Sequence[int],
+        constraint: Constraint = None,
+    ) -> None:
         self._record("open_slot", (slot, len(history), 0))
         assert 0 <= slot < self.facts.slots, f"there is no slot {slot}"
+        assert constraint is None, "the scripted model made no constraint"
         assert history, "a sequence needs at least one token of history"
         self._slots[slot] = _Slot(sampling, seed, list(history))
 

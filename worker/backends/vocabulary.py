@@ -22,7 +22,7 @@ class Vocabulary:
         texts = [self._piece_bytes(t, True).decode(errors="replace") for t in self._controls()]
         # Those that are a part of another one would be counted twice.
         self._specials = [t for t in texts if t and sum(t in other for other in texts) == 1]
-        self._max_piece_bytes = max((len(self._piece_bytes(t, True)) for t in tokens), default=1)
+        self.max_piece_bytes = max((len(self._piece_bytes(t, True)) for t in tokens), default=1)
 
     @property
     def bos_text(self) -> str:
@@ -36,7 +36,7 @@ class Vocabulary:
         """How many tokens the text has in any case, without tokenizing it."""
         # llama.cpp's search for special tokens takes the square of how many there are.
         num_special = 0 if raw else sum(text.count(special) for special in self._specials)
-        return max(num_special, -(-len(text.encode()) // self._max_piece_bytes))
+        return max(num_special, -(-len(text.encode()) // self.max_piece_bytes))
 
     def tokenize(self, text: str, *, raw: bool) -> list[int]:
         """``raw``: special tokens in the text are plain text."""
@@ -56,6 +56,10 @@ class Vocabulary:
         if written_twice and llama.llama_vocab_get_add_bos(self.handle):
             return tokens[1:]
         return tokens
+
+    def text_bytes(self, token: int) -> bytes:
+        """Like ``piece``, and a control token as it is written in a template."""
+        return self._piece_bytes(token, True)
 
     def piece(self, token: int) -> bytes:
         """Raises ``ValueError`` for what is no token: llama.cpp would end the process."""
