@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
-from llguidance import LLMatcher, grammar_from
+from llguidance import LLMatcher
+from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from shared.errors import BadRequest
 from shared.protocol import (
@@ -131,12 +132,13 @@ def _parts(schema: Schema) -> Iterator[tuple[str, Schema]]:
 def _from_gbnf(text: str) -> str:
     _check_size("grammar", text)
     try:
-        return str(grammar_from("gbnf", _ESCAPE.sub(_plain, text)))
-    except (ValueError, RecursionError) as error:
-        reason = str(error).removeprefix("Failed to convert the grammar from GBNF to Lark: ")
-        if "recursion" in reason:
-            reason = "is nested too deeply"
-        _refuse("grammar", reason)
+        return gbnf_to_lark(_ESCAPE.sub(_plain, text))
+    except BadRequest:
+        raise
+    except RecursionError:
+        _refuse("grammar", "is nested too deeply")
+    except Exception as error:  # it raises no class of its own for most faults
+        _refuse("grammar", str(error))
 
 
 def _plain(match: re.Match[str]) -> str:

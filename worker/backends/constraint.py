@@ -3,12 +3,10 @@
 A constraint is a function of the shape and of the tokens so far, so a resumed job replays its own.
 """
 
-import ctypes
 from collections.abc import Sequence
 from threading import Thread
 from typing import Any
 
-import llama_cpp as llama
 import numpy as np
 from llguidance import LLMatcher, LLTokenizer
 from numpy.typing import NDArray
@@ -82,19 +80,17 @@ class Constraints:
     def _make(self) -> None:
         try:
             vocabulary = self._vocabulary
-            is_control = llama.llama_vocab_is_control
             # A control token is no text: llguidance knows it by a byte that is in no UTF-8. Others that
             # look like one, as <tool_call> may, are text that a grammar can ask for.
             texts = [
-                b"\xff" * bool(is_control(vocabulary.handle, token)) + vocabulary.text_bytes(token)
+                b"\xff" * vocabulary.is_control(token) + vocabulary.text_bytes(token)
                 for token in range(vocabulary.num_tokens)
             ]
-            tokenize = ctypes.cast(llama.llama_cpp._lib.llama_tokenize, ctypes.c_void_p)
             make: Any = LLTokenizer.from_llamacpp  # type: ignore[attr-defined]
             self._tokenizer = make(
                 tokens=texts,
                 vocab_ptr=vocabulary.handle,
-                tokenize_fptr=tokenize.value,
+                tokenize_fptr=vocabulary.tokenize_address,
                 eos_token=sorted(vocabulary.ends),
                 slices=None,
             )

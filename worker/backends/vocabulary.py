@@ -57,6 +57,14 @@ class Vocabulary:
             return tokens[1:]
         return tokens
 
+    def is_control(self, token: int) -> bool:
+        return bool(llama.llama_vocab_is_control(self.handle, token))
+
+    @property
+    def tokenize_address(self) -> int:
+        """Of llama.cpp's function, for a library that calls it by itself."""
+        return ctypes.cast(llama.llama_cpp._lib.llama_tokenize, ctypes.c_void_p).value or 0
+
     def text_bytes(self, token: int) -> bytes:
         """Like ``piece``, and a control token as it is written in a template."""
         return self._piece_bytes(token, True)
@@ -72,8 +80,7 @@ class Vocabulary:
 
     def _controls(self) -> list[int]:
         """The first control tokens; some models have thousands that they do not use."""
-        is_control = llama.llama_vocab_is_control
-        found = (t for t in range(self.num_tokens) if is_control(self.handle, t))
+        found = (t for t in range(self.num_tokens) if self.is_control(t))
         return list(islice(found, MAX_COUNTED_CONTROLS))
 
     def _text_of(self, token: int) -> str:

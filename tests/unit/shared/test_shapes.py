@@ -1,0 +1,211 @@
+import json
+from typing import Any
+
+import pytest
+from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+
+from shared.errors import BadRequest
+from shared.protocol import GenerateRequest
+from shared.shapes import MAX_SHAPE_CHARS, check_shape, shape_of
+
+END = 256
+
+
+class _Bytes:
+    """A vocabulary of the 256 bytes and an end."""
+
+    eos_token_id = END
+    bos_token_id = END
+    tokens = tuple(bytes([byte]) for byte in range(256)) + (b"\xff<end>",)
+    special_token_ids = (END,)
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        return list(text.encode() if isinstance(text, str) else text)
+
+
+TOKENIZER = LLTokenizer(TokenizerWrapper(_Bytes()))
+MESSAGES = [{"role": "user", "content": "Hi"}]
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}},
+                "required": ["city"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    {"type": "function", "function": {"name": "now"}},
+]
+
+
+def make(**fields: Any) -> GenerateRequest:
+    return GenerateRequest.model_validate({"messages": MESSAGES} | fields)
+
+
+def schema(body: dict[str, Any]) -> GenerateRequest:
+    return make(response_format={"type": "json_schema", "json_schema": {"schema": body}})
+
+
+def takes(request: GenerateRequest, text: str, tool_format: str | None = None) -> bool:
+    """Whether an answer may be this text, whole."""
+    shape = shape_of(request, tool_format)
+    assert shape is not None
+    matcher = LLMatcher(TOKENIZER, shape, log_level=0)
+    assert not matcher.is_error(), matcher.get_error()
+    encoded = list(text.encode())
+    return matcher.try_consume_tokens(encoded) == len(encoded) and matcher.is_accepting()
+
+
+def test_free_text_has_no_shape() -> None:
+    assert shape_of(make()) is None
+    assert shape_of(make(response_format={"type": "text"})) is None
+    assert shape_of(make(tools=TOOLS, tool_choice="none")) is None
+
+
+def test_an_object_is_any_json_object_and_nothing_else() -> None:
+    request = make(response_format={"type": "json_object"})
+    assert takes(request, '{"a": [1, null, {"b": "c"}]}')
+    assert not takes(request, "[1]")
+    assert not takes(request, '{"a": 1} and more')
+
+
+def test_there_is_no_white_space_to_get_lost_in() -> None:
+    request = make(response_format={"type": "json_object"})
+    assert takes(request, json.dumps({"a": [1, 2], "b": {}}))
+    assert not takes(request, '{ "a": 1}')
+    assert not takes(request, '{"a":  1}')
+    assert not takes(request, '{"a": 1\n}')
+
+
+def test_a_schema_is_kept_to() -> None:
+    request = schema(
+        {
+            "type": "object",
+            "properties": {"n": {"type": "integer", "minimum": 3, "maximum": 12}},
+            "required": ["n"],
+            "additionalProperties": False,
+        }
+    )
+    assert takes(request, '{"n": 12}')
+    assert not takes(request, '{"n": 13}')
+    assert not takes(request, "{}")
+    assert not takes(request, '{"n": 3, "m": 1}')
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({"properties": {"a": {"not": {"type": "string"}}}}, 'at /properties/a: .*"not"'),
+        (
+            {"items": {"properties": {"b": {"uniqueItems": True}}}},
+            "at /items/properties/b: .*unique",
+        ),
+        ({"anyOf": [{"type": "null"}, {"format": "sundial"}]}, "at /anyOf/1: .*sundial"),
+        ({"type": "blob"}, "at /type: 'blob'"),
+        ({"properties": {"a": {"minLength": "3"}}}, "at /properties/a/minLength: '3'"),
+        ({"type": "string", "pattern": "(?=a)b"}, "look-around"),
+        ({"$ref": "#/$defs/nothing"}, "does not exist"),
+        ({"$ref": "https://example.org/schema.json"}, "example.org"),
+        (
+            {"type": "integer", "minimum": 5, "maximum": 3},
+            "minimum .5. is greater than maximum .3.",
+        ),
+        ({"if": {"type": "string"}, "then": {"minLength": 3}}, '"if", "then"'),
+        ({"enum": ["x" * MAX_SHAPE_CHARS]}, f"at most {MAX_SHAPE_CHARS} characters"),
+    ],
+)
+def test_what_cannot_be_kept_to_is_refused_by_place_and_name(
+    body: dict[str, Any], where: str
+) -> None:
+    with pytest.raises(BadRequest, match=where) as caught:
+        check_shape(schema(body))
+    assert caught.value.field == "response_format.json_schema.schema"
+
+
+def test_a_schema_that_is_nested_too_deeply_is_refused() -> None:
+    body: dict[str, Any] = {"type": "string"}
+    for _ in range(400):
+        body = {"type": "object", "properties": {"a": body}}
+    with pytest.raises(BadRequest, match=r"recursion limit|nested too deeply"):
+        check_shape(schema(body))
+
+
+def test_a_grammar_is_kept_to() -> None:
+    request = make(grammar='root ::= "yes" | "no" ws\nws ::= [ \\n]*')
+    check_shape(request)
+    assert takes(request, "yes")
+    assert takes(request, "no \n")
+    assert not takes(request, "maybe")
+
+
+def test_characters_of_a_grammar_may_be_written_by_number() -> None:
+    request = make(grammar='root ::= "\\u00e9\\x41\\U0001F600" [\\u0041-\\u0043] "\\\\u"')
+    check_shape(request)
+    assert takes(request, "éA😀B\\u")
+    assert not takes(request, "éA😀D\\u")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "why"),
+    [
+        ("root ::= foo", "'foo' not found"),
+        ('root ::= "a', "end of input at line 1"),
+        ('start ::= "a"', "No 'root' rule"),
+        ('root ::= "\\ud800"', "is no character"),
+        ("root ::= " + "(" * 5000 + '"a"' + ")" * 5000, "nested too deeply"),
+        ('root ::= "' + "a" * MAX_SHAPE_CHARS + '"', f"at most {MAX_SHAPE_CHARS} characters"),
+        ("hello", "Expected ::="),
+    ],
+)
+def test_a_bad_grammar_is_refused_with_its_reason(grammar: str, why: str) -> None:
+    with pytest.raises(BadRequest, match=why) as caught:
+        check_shape(make(grammar=grammar))
+    assert caught.value.field == "grammar"
+
+
+HERMES = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>'
+NOW = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+LLAMA3 = '{"name": "weather", "parameters": {"city": "Rome"}}'
+
+
+def test_a_model_may_call_tools_or_talk() -> None:
+    request = make(tools=TOOLS)
+    for text in ("It is sunny.", "Let me see.\n" + HERMES, f"{HERMES}\n{NOW}", ""):
+        assert takes(request, text, "hermes"), text
+    assert not takes(request, HERMES.replace("city", "town"), "hermes")
+    assert not takes(request, HERMES.replace("weather", "whether"), "hermes")
+    assert takes(request, LLAMA3, "llama3")
+    assert takes(request, "It is sunny.", "llama3")
+    assert not takes(request, LLAMA3.replace("Rome", 'Rome"'), "llama3")
+
+
+def test_a_call_can_be_demanded_of_one_tool_and_only_once() -> None:
+    must = make(tools=TOOLS, tool_choice="required")
+    assert takes(must, f"{NOW}\n{HERMES}", "hermes")
+    assert not takes(must, "It is sunny.", "hermes")
+    once = make(tools=TOOLS, tool_choice="required", parallel_tool_calls=False)
+    assert takes(once, NOW, "hermes")
+    assert not takes(once, f"{NOW}\n{HERMES}", "hermes")
+    named = make(tools=TOOLS, tool_choice={"type": "function", "function": {"name": "now"}})
+    assert takes(named, NOW, "hermes")
+    assert not takes(named, HERMES, "hermes")
+    assert not takes(must, "It is sunny.", "llama3")
+
+
+def test_tools_need_a_template_that_knows_them() -> None:
+    with pytest.raises(BadRequest, match="knows no tools"):
+        check_shape(make(tools=TOOLS), None)
+
+
+def test_a_tool_that_is_not_strict_may_have_keywords_that_cannot_be_kept_to() -> None:
+    parameters = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
+    function = {"name": "f", "parameters": parameters}
+    check_shape(make(tools=[{"type": "function", "function": function}]), "hermes")
+    strict = {"type": "function", "function": function | {"strict": True}}
+    with pytest.raises(BadRequest, match="at /properties/a") as caught:
+        check_shape(make(tools=[strict]), "hermes")
+    assert caught.value.field == "tools.0.function.parameters"
