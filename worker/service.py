@@ -153,12 +153,13 @@ class Service:
             popped.job_id, popped.attempt, args, _times(popped), deadline_s=deadline_s, known=known
         )
         log.info(
-            "job %s: attempt %d%s%s%s",
+            "job %s: attempt %d%s%s%s%s",
             popped.job_id,
             popped.attempt,
             f", alone, since {popped.num_deaths} workers died of it" if popped.num_deaths else "",
             f", goes on after {len(known)} tokens" if known else "",
             f", request {args.request_id}" if args.request_id else "",
+            f", user {args.request.user!r}" if args.request.user else "",
         )
         self._pending += [Entry(s.job_id, s.attempt, event) for s, event in events]
 

@@ -52,6 +52,11 @@ def serve(
         context_tokens=settings.context_tokens,
         chat_template=_read_template(settings.chat_template_file),
     )
+    if settings.chat_template_file and not backend.facts.has_chat_template:
+        raise SetupError(
+            f"MINI_VLLM_CHAT_TEMPLATE_FILE={settings.chat_template_file}: is no Jinja template that "
+            "can be used; the log says why"
+        )
     if drain.is_requested:
         backend.close()
         return

@@ -105,6 +105,14 @@ def test_a_setting_that_it_cannot_keep(
     assert f"failed: {line}" in why(server.url, model)[0]
 
 
+@pytest.mark.model
+def test_a_chat_template_that_is_missing(server: Valkey, tmp_path: Path) -> None:
+    model, name = str(model_path()), "MINI_VLLM_CHAT_TEMPLATE_FILE"
+    missing = str(tmp_path / "none.jinja")
+    line = fails(server, tmp_path, "--model", model, **{name: missing})
+    assert line == f"{name}={missing}: No such file or directory"
+
+
 def test_where_redis_does_not_answer_the_log_is_all(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"

@@ -59,6 +59,7 @@ def compile_template(
         eos_token=eos_token,
         add_generation_prompt=True,
     )
+    environment.filters["tojson"] = _to_json
     try:
         text = source.decode()
         return ChatTemplate(environment.from_string(text), _tool_format(text))
@@ -85,6 +86,11 @@ def _tool_format(source: str) -> str | None:
     if '"parameters":' in source and "ipython" in source:
         return "llama3"
     return None
+
+
+def _to_json(value: Any, indent: int | None = None, **_: Any) -> str:
+    """As the templates of models mean it; Jinja's own escapes what HTML would."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def _raise_template_error(message: str) -> NoReturn:

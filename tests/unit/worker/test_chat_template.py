@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import BadRequest
-from shared.protocol import Message
+from shared.protocol import Message, Tool
 from worker.backends.chat_template import ChatTemplate, compile_template
 
 MODEL = Path("/models/some.gguf")
@@ -100,3 +100,43 @@ def test_a_template_that_does_not_compile_is_none_and_logged(
     with caplog.at_level(logging.WARNING):
         assert compile_template(source, MODEL, bos_token="", eos_token="") is None
     assert str(MODEL) in caplog.text
+
+
+HERMES = (Path(__file__).parents[2] / "data" / "hermes.jinja").read_text()
+WEATHER = Tool.model_validate(
+    {"type": "function", "function": {"name": "weather", "description": "<now & then> für Städte"}}
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "tool_format"),
+    [
+        (HERMES, "hermes"),
+        (ALTERNATING, None),
+        ("{% if tools %}{{ tools | tojson }}{% endif %}", None),
+        ("""{% if tools %}{"name": n, "parameters": p}{% endif %}<|ipython|>""", "llama3"),
+    ],
+)
+def test_the_template_shows_how_a_model_calls_tools(source: str, tool_format: str | None) -> None:
+    assert compile_text(source).tool_format == tool_format
+
+
+def test_tools_calls_and_their_results_reach_the_template() -> None:
+    call = {"id": "1", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
+    turns = [
+        Message(role="user", content="How is it in Rome?"),
+        Message.model_validate({"role": "assistant", "tool_calls": [call]}),
+        Message(role="tool", tool_call_id="1", content="sunny"),
+    ]
+    rendered = compile_text(HERMES).render(turns, 0, [WEATHER])
+    assert '"description": "<now & then> für Städte"' in rendered
+    assert '{"name": "weather", "arguments": {"city": "Rome"}}' in rendered
+    assert "<tool_response>\nsunny\n</tool_response>" in rendered
+    assert "<tools>" not in compile_text(HERMES).render(turns[:1], 0)
+
+
+def test_broken_arguments_of_a_call_stay_as_they_are() -> None:
+    call = {"id": "1", "function": {"name": "f", "arguments": '{"city": '}}
+    turns = [Message.model_validate({"role": "assistant", "content": "", "tool_calls": [call]})]
+    template = compile_text("{{ messages[0].tool_calls[0].function.arguments }}")
+    assert template.render(turns, 0) == '{"city": '
