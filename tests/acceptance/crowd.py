@@ -34,6 +34,27 @@ _SAMPLINGS: tuple[dict[str, Any], ...] = (
 )
 #: By number of the client. The first holds text back often and ends the job hardly ever.
 _STOPS = {6: "e q", 13: [". ", "!"]}
+#: By number of the client: answers that are held to a shape, which has no end before the job's.
+_SHAPES: dict[int, dict[str, Any]] = {
+    9: {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {
+                "schema": {
+                    "type": "array",
+                    "minItems": 100,
+                    "items": {
+                        "type": "object",
+                        "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+                        "required": ["name", "age"],
+                        "additionalProperties": False,
+                    },
+                }
+            },
+        }
+    },
+    12: {"grammar": 'root ::= ([a-z]{2,9} " "){300}', "logprobs": 2},
+}
 
 
 def _body(number: int) -> dict[str, Any]:
@@ -42,11 +63,11 @@ def _body(number: int) -> dict[str, Any]:
         "raw": number % 4 < 2,
         "max_tokens": 40 + number**3 // 67,
         "seed": 1000 + number,
-        "ignore_eos": True,
+        "ignore_eos": number not in _SHAPES,
         "priority": ("normal", "high", "low")[number % 3],
     }
     stop = {"stop": _STOPS[number]} if number in _STOPS else {}
-    return body | _SAMPLINGS[number % len(_SAMPLINGS)] | stop
+    return body | _SAMPLINGS[number % len(_SAMPLINGS)] | stop | _SHAPES.get(number, {})
 
 
 BODIES = tuple(_body(number) for number in range(16))
