@@ -16,6 +16,7 @@ ServiceError
 │   └── RateLimited           rate_limited
 ├── JobNotFound               job_not_found
 ├── JobCancelled              job_cancelled
+├── JobFailed                 job_failed
 ├── ModelNotFound             model_not_found
 ├── RouteNotFound             not_found
 ├── MethodNotAllowed          method_not_allowed
@@ -142,6 +143,12 @@ class JobCancelled(ServiceError):
     """The job was cancelled before it was done."""
 
     code = "job_cancelled"
+
+
+class JobFailed(ServiceError):
+    """The job failed; the service has tried it as often as it does."""
+
+    code = "job_failed"
 
 
 class ModelNotFound(ServiceError):

@@ -1,1 +1,1 @@
-"""OpenAI's completions and chat completions: their bodies as jobs, and what became of those as their answers."""
+"""OpenAI's completions and chat completions: bodies that become jobs, and jobs that become answers."""

@@ -26,9 +26,9 @@ _COMPLETION_MAX_TOKENS = 16
 _PRIORITIES = {"flex": Priority.LOW, "priority": Priority.HIGH}
 #: Fields of a job that have the same name and meaning in both bodies.
 _SAME = (
-    "model temperature top_p top_k min_p presence_penalty frequency_penalty logit_bias ignore_eos stop "
-    "grammar response_format timeout_s user"
-).split()
+    *("model", "user", "stop", "ignore_eos", "grammar", "response_format", "timeout_s"),
+    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "logit_bias"),
+)
 
 
 @dataclass(frozen=True, slots=True)

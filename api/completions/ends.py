@@ -3,8 +3,8 @@
 from shared.errors import (
     BadRequest,
     GenerationTimedOut,
-    InternalError,
     JobCancelled,
+    JobFailed,
     NoChatTemplate,
     PromptTooLong,
     ServiceError,
@@ -14,10 +14,6 @@ from shared.protocol import EndEvent, FinishReason, JobStatus
 _ERRORS: dict[str, type[ServiceError]] = {
     cls.code: cls for cls in (PromptTooLong, NoChatTemplate, BadRequest, GenerationTimedOut)
 }
-
-
-class JobFailed(InternalError):
-    """The job failed; the service has tried it as often as it does."""
 
 
 def error_of(end: EndEvent, what: str = "the job") -> ServiceError | None:

@@ -45,7 +45,7 @@ def parser_for(tool_format: str | None, call_id: str) -> Parser:
     """``None``: no tools were given, and all is content. ``call_id`` makes the ids of the calls."""
     if tool_format is None:
         return PlainText()
-    return {"hermes": HermesCalls, "llama3": Llama3Calls}[tool_format](call_id)
+    return HermesCalls(call_id) if tool_format == "hermes" else Llama3Calls(call_id)
 
 
 class PlainText:
