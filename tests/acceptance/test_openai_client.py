@@ -12,7 +12,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from tests.service import Up, wait_until
 
-ASK: Any = [{"role": "user", "content": "What is the capital of France?"}]
+ASK: Any = [{"role": "user", "content": "Explain gravity simply"}]
 TELL: Any = [{"role": "user", "content": "Tell me a very long story"}]
 COUNT = "1, 2, 3, 4, 5, 6,"
 
@@ -53,26 +53,26 @@ def test_the_models_are_listed_and_found_by_every_name(ai: OpenAI) -> None:
 
 
 def test_a_chat_is_answered(ai: OpenAI) -> None:
-    done = ai.chat.completions.create(model="default", messages=ASK, temperature=0, max_tokens=30)
+    done = ai.chat.completions.create(model="default", messages=ASK, temperature=0, max_tokens=200)
     assert done.id.startswith("chatcmpl-")
     assert (done.object, done.model) == ("chat.completion", "smollm2")
     (choice,) = done.choices
     assert choice.message.role == "assistant"
-    assert "Paris" in str(choice.message.content)
+    assert "force" in str(choice.message.content)
     assert choice.finish_reason == "stop"
     usage = done.usage
     assert usage is not None
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
     assert usage.prompt_tokens > 10
     assert usage.prompt_tokens_details is not None
-    again = ai.chat.completions.create(model="smollm2", messages=ASK, temperature=0, max_tokens=30)
+    again = ai.chat.completions.create(model="smollm2", messages=ASK, temperature=0, max_tokens=200)
     assert again.choices[0].message.content == choice.message.content
     assert again.usage is not None
     assert again.usage.prompt_tokens == usage.prompt_tokens
 
 
 def test_a_streamed_chat_is_the_same_text_in_pieces(ai: OpenAI) -> None:
-    options: Any = {"model": "default", "messages": ASK, "temperature": 0, "max_tokens": 30}
+    options: Any = {"model": "default", "messages": ASK, "temperature": 0, "max_tokens": 200}
     whole = ai.chat.completions.create(**options)
     stream = ai.chat.completions.create(
         **options, stream=True, stream_options={"include_usage": True}
@@ -102,12 +102,12 @@ def test_a_stream_has_no_usage_unless_it_is_asked_for(ai: OpenAI) -> None:
 
 def test_the_clients_own_collector_of_streams_understands_it(ai: OpenAI) -> None:
     with ai.chat.completions.stream(
-        model="default", messages=ASK, temperature=0, max_tokens=30
+        model="default", messages=ASK, temperature=0, max_tokens=200
     ) as stream:
         kinds = {event.type for event in stream}
         done = stream.get_final_completion()
     assert {"chunk", "content.delta", "content.done"} <= kinds
-    assert "Paris" in str(done.choices[0].message.content)
+    assert "force" in str(done.choices[0].message.content)
 
 
 def test_a_text_is_continued_as_it_is(ai: OpenAI) -> None:
@@ -330,7 +330,7 @@ def test_a_background_answer_is_fetched_later(ai: OpenAI, client: httpx.Client) 
         model="default",
         messages=ASK,
         temperature=0,
-        max_tokens=30,
+        max_tokens=200,
         user="somebody",
         extra_body={"background": True},
     )
@@ -341,7 +341,7 @@ def test_a_background_answer_is_fetched_later(ai: OpenAI, client: httpx.Client) 
     assert raw.headers["x-job-id"] == job_id
     assert ended(client, job_id)["user"] == "somebody"
     done = ai.chat.completions.retrieve(told["id"])
-    assert "Paris" in str(done.choices[0].message.content)
+    assert "force" in str(done.choices[0].message.content)
     assert done.id == told["id"]
     assert cast(Any, done).status == "completed"
     with pytest.raises(openai.NotFoundError):
@@ -378,7 +378,7 @@ def test_tools_are_refused_for_a_model_that_knows_none(ai: OpenAI) -> None:
 def test_the_asynchronous_client_is_served_too(service: Up) -> None:
     async def talk() -> tuple[list[str], str]:
         async with asynchronous(service) as ai:
-            options: Any = {"model": "default", "messages": ASK, "temperature": 0, "max_tokens": 20}
+            options: Any = {"model": "default", "messages": ASK, "temperature": 0, "max_tokens": 40}
             answers = await asyncio.gather(
                 *(ai.chat.completions.create(**options) for _ in range(4))
             )
@@ -391,4 +391,4 @@ def test_the_asynchronous_client_is_served_too(service: Up) -> None:
 
     texts, streamed = asyncio.run(talk())
     assert set(texts) == {streamed}
-    assert "Paris" in streamed
+    assert "force" in streamed
