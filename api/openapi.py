@@ -7,6 +7,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from api.access import needs_key
+from api.completions.body_schema import call_body
+from api.completions.form import ENDPOINTS
 from api.keyring import Keyring
 from api.request_schema import request_body
 from api.responses import error_schemas, header, restore_nulls
@@ -15,9 +17,9 @@ from shared.settings import Settings
 _DESCRIPTION = """An LLM service on CPUs: submit a job, follow its tokens, read its result.
 
 Parameters and fields are honoured or refused by name, never ignored. All errors have the shape of
-`Error`, also those that no route declares: `400` for what is not HTTP, `404` (`not_found`) for a path
-that is not there, `405` for a method that a path does not take, with `Allow`, and `500`
-(`internal_error`), which is a fault of the service. `HEAD` is answered as `GET`."""
+`Error`, under `/v1/` that of `OpenAIError`, also those that no route declares: `400` for what is not
+HTTP, `404` (`not_found`) for a path that is not there, `405` for a method that a path does not take,
+with `Allow`, and `500` (`internal_error`), which is a fault of the service. `HEAD` is answered as `GET`."""
 
 _SCHEMES = {
     "Bearer": {"type": "http", "scheme": "bearer"},
@@ -44,6 +46,8 @@ def _document(app: FastAPI, settings: Settings, keyring: Keyring) -> dict[str, A
         title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes
     )
     components = document["components"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(name, None)
     components["schemas"] |= error_schemas()
     components["securitySchemes"] = _SCHEMES
     components["headers"] = {_REQUEST_ID: header("the request's own, or one that was made for it")}
@@ -51,6 +55,7 @@ def _document(app: FastAPI, settings: Settings, keyring: Keyring) -> dict[str, A
     paths = document["paths"]
     for path, methods in paths.items():
         for operation in methods.values():
+            _forget_fastapi_errors(operation["responses"])
             operation["security"] = _ANY_KEY if needs_key(keyring, path) else []
             for response in operation["responses"].values():
                 ref = {"$ref": f"#/components/headers/{_REQUEST_ID}"}
@@ -58,10 +63,18 @@ def _document(app: FastAPI, settings: Settings, keyring: Keyring) -> dict[str, A
                 response.setdefault("headers", {})[_REQUEST_ID] = ref
         methods["parameters"] = [{"$ref": f"#/components/parameters/{_REQUEST_ID}"}]
     paths["/generate"]["post"]["requestBody"] = request_body(settings)
+    for endpoint in ENDPOINTS:
+        paths[endpoint]["post"]["requestBody"] = call_body(endpoint)
     longest_s = settings.max_wait_s
     wait_s = _parameter(paths["/jobs/{job_id}"]["get"], "wait_s")
     wait_s |= {"maximum": longest_s, "examples": [min(30, longest_s)]}
     return document
+
+
+def _forget_fastapi_errors(responses: dict[str, Any]) -> None:
+    """FastAPI declares its own 422 where a route has none: ours are 400 under ``/v1/``."""
+    if "HTTPValidationError" in str(responses.get("422")):
+        del responses["422"]
 
 
 def _request_id_parameter() -> dict[str, Any]:
