@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from api.completions.call import Call
 from shared.broker import Broker, Submitted
+from shared.shapes import check_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +18,9 @@ class Origin:
 
 
 def submit_call(broker: Broker, call: Call, model: str, origin: Origin) -> list[Submitted]:
-    """Raises what ``Broker.submit`` raises; then those that it took before are cancelled."""
-    # NOTE: here `shared.shapes.check_shape(call.jobs[0], call.form.tool_format)` belongs.
+    """Raises ``BadRequest`` for a shape that cannot be kept to, and what ``Broker.submit`` raises; then
+    those that it took before are cancelled."""
+    check_shape(call.jobs[0], call.form.tool_format)  # the same for all of them
     taken: list[Submitted] = []
     try:
         for index, job in enumerate(call.jobs):

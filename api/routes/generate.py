@@ -26,6 +26,7 @@ from shared.errors import (
     UnsupportedParameter,
 )
 from shared.protocol import JobStatus
+from shared.shapes import check_shape
 
 router = APIRouter()
 
@@ -102,6 +103,8 @@ async def generate(
     body = parse_generate_request(raw)
     model = await gateway.models.find(body.model)
     check_request(body, model, gateway.settings)
+    if body.has_shape:  # to look at one may take 100 ms
+        await run_in_threadpool(check_shape, body, model.tool_format)
     job = await run_in_threadpool(
         gateway.broker.submit,
         body,

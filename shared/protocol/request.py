@@ -107,7 +107,7 @@ class GenerateRequest(Sampling):
         self._check_tools()
         if self.is_shaped and self.grammar is not None:
             raise ValueError("`grammar` does not go with `response_format`: give one of them")
-        if self.ignore_eos and (self.is_shaped or self.grammar is not None or self.calls_tools):
+        if self.ignore_eos and self.has_shape:
             raise ValueError(
                 "`ignore_eos` does not go with `response_format`, `grammar` or `tools`: their text "
                 "has an end"
@@ -134,6 +134,11 @@ class GenerateRequest(Sampling):
     def is_shaped(self) -> bool:
         """Whether the answer must be JSON."""
         return isinstance(self.response_format, JsonObjectFormat | JsonSchemaFormat)
+
+    @property
+    def has_shape(self) -> bool:
+        """Whether the answer is held to a grammar of any kind."""
+        return self.is_shaped or self.grammar is not None or self.calls_tools
 
     @property
     def calls_tools(self) -> bool:
