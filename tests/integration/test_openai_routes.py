@@ -370,13 +370,14 @@ def test_errors_of_no_route_have_openais_shape_too(valkey_url: str, flushed: Red
                 assert response.headers["www-authenticate"] == "Bearer"
             http.headers["Authorization"] = "Bearer sesame"
             large = HI | {"user": "x" * 4000}
-            for method, path, body, status, code in (
+            cases: list[tuple[str, str, Any, int, str]] = [
                 ("GET", "/v1/nothing", None, 404, "not_found"),
                 ("GET", CHAT, None, 405, "method_not_allowed"),
                 ("POST", CHAT, large, 413, "body_too_large"),
                 ("POST", CHAT + "?x=1", HI, 400, "invalid_request"),
                 ("POST", CHAT, [], 400, "invalid_request"),
-            ):
+            ]
+            for method, path, body, status, code in cases:
                 response = http.request(method, path, json=body)
                 assert response.status_code == status, path
                 error = response.json()["error"]
