@@ -1,7 +1,7 @@
 """Puts a gateway together: routes, middleware, and what runs from start to stop."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from uuid import uuid4
@@ -16,7 +16,9 @@ from api.deps import Gateway
 from api.drain import Drain
 from api.errors import install_error_handlers
 from api.hub import BLOCK_MS, Hub
-from api.keyring import Keyring
+from api.job_reads import read_job
+from api.job_view import JobView
+from api.keyring import ANYBODY, Keyring
 from api.limits import BodyLimit, BodyLimits
 from api.model_reads import ModelReader
 from api.openapi import describe_in_openapi
@@ -35,6 +37,7 @@ from api.routes import (
 )
 from api.upkeep import Upkeep
 from api.vitals import Vitals
+from api.webhooks import WebhookSender
 from shared.admission import Limits
 from shared.broker import Broker
 from shared.connection import COMMAND_TIMEOUT_S, READ_TIMEOUT_S, connect, connect_async
@@ -102,9 +105,16 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         stack.push_async_callback(_end, tasks)
         drain = Drain(settings.stream_grace_s)
         models = ModelReader(reads, model, settings.model, settings.worker_grace_s)
-        yield Gateway(
+        gateway = Gateway(
             settings, model, reads, broker, hub, upkeep, Vitals(), drain, complaints, models
         )
+
+        def read_any_job(job_id: str) -> Awaitable[JobView]:
+            return read_job(gateway, job_id, ANYBODY)
+
+        sender = WebhookSender(reads, settings, read_any_job, complaints)
+        tasks.append(asyncio.create_task(sender.run()))
+        yield gateway
 
 
 async def _end(tasks: list["asyncio.Task[None]"]) -> None:

@@ -6,11 +6,16 @@
 from api.validation import InvalidRequest, Problem
 from shared.protocol import GenerateRequest
 from shared.settings import Settings
+from shared.webhooks.addresses import url_problem
 
 
 def check_bounds(request: GenerateRequest, settings: Settings) -> None:
     """Raises ``InvalidRequest`` with all that is too long or too many."""
-    problems = [*_input_problems(request, settings), *_stop_problems(request, settings)]
+    problems = [
+        *_input_problems(request, settings),
+        *_stop_problems(request, settings),
+        *webhook_problems(request.webhook_url, settings),
+    ]
     if problems:
         raise InvalidRequest(problems)
 
@@ -28,6 +33,19 @@ def _input_problems(request: GenerateRequest, settings: Settings) -> list[Proble
         *_at_most("messages", len(messages), settings.max_messages, "elements"),
         *_at_most("messages", num_chars, max_chars, "characters in all contents together"),
     ]
+
+
+def webhook_problems(url: str | None, settings: Settings) -> list[Problem]:
+    """As far as it can be seen without a look-up; the rest is refused when it is sent."""
+    if url is None:
+        return []
+    if not settings.webhook_secret.get_secret_value():
+        problem: str | None = (
+            "is refused: this gateway has no MINI_VLLM_WEBHOOK_SECRET to sign with"
+        )
+    else:
+        problem = url_problem(url, allow_private=settings.webhook_allow_private)
+    return [Problem("webhook_url", f"webhook_url: {problem}")] if problem else []
 
 
 def _stop_problems(request: GenerateRequest, settings: Settings) -> list[Problem]:

@@ -47,6 +47,9 @@ OWNERS = PREFIX + "owners"
 #: Stream: which jobs have new events, ids joined by spaces; short, for the gateways' hubs.
 NEWS = PREFIX + "news"
 
+#: Sorted set of the ids of deliveries to webhooks that are not settled, by when they are due in ms.
+WEBHOOKS = PREFIX + "webhooks"
+
 #: String: what makes job ids of idempotency keys unguessable; drawn once.
 SECRET = PREFIX + "secret"
 
@@ -74,6 +77,11 @@ def requests_key(owner: str) -> str:
 def job_key(job_id: str) -> str:
     """Hash: our record of one job (owner, attempt, token count, times in ms, terminal event)."""
     return f"{PREFIX}job:{job_id}"
+
+
+def webhook_key(delivery_id: str) -> str:
+    """Hash: one delivery (URL, what it tells of, attempts, error, times in ms)."""
+    return f"{PREFIX}webhook:{delivery_id}"
 
 
 def stream_key(job_id: str) -> str:
