@@ -9,6 +9,7 @@ from uuid import uuid4
 from fastapi import Depends, FastAPI
 
 from api.access import Access
+from api.asking import Asking
 from api.body_budget import BodyBudget
 from api.complaints import Complaints
 from api.completions.form import ENDPOINTS
@@ -34,7 +35,9 @@ from api.routes import (
     models,
     status,
     stream,
+    tokens,
 )
+from api.token_bodies import TOKEN_PATHS
 from api.upkeep import Upkeep
 from api.vitals import Vitals
 from api.webhooks import WebhookSender
@@ -64,11 +67,24 @@ def create_app(settings: Settings) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     checks = [Depends(limit_rate), Depends(refuse_unknown_parameters)]
-    for routes in (generate, jobs, stream, chat_completions, completions, models, metrics, status):
+    for routes in (
+        generate,
+        jobs,
+        stream,
+        chat_completions,
+        completions,
+        models,
+        metrics,
+        status,
+        tokens,
+    ):
         app.include_router(routes.router, dependencies=checks)
     install_error_handlers(app)
     limits = BodyLimits(
-        {("POST", path): settings.max_body_bytes for path in ("/generate", *ENDPOINTS)},
+        {
+            ("POST", path): settings.max_body_bytes
+            for path in ("/generate", *ENDPOINTS, *TOKEN_PATHS)
+        },
         timeout_s=settings.body_timeout_s,
         deadline_s=settings.body_deadline_s,
     )
@@ -95,6 +111,10 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
             settings.redis_url, timeout_s=BLOCK_MS / 1000 + COMMAND_TIMEOUT_S, max_connections=1
         )
         stack.push_async_callback(streams.aclose)
+        waits = connect_async(
+            settings.redis_url, timeout_s=BLOCK_MS / 1000 + COMMAND_TIMEOUT_S, max_connections=1
+        )
+        stack.push_async_callback(waits.aclose)
         model = model_name(settings.model)
         broker = Broker(client, model, settings.result_ttl_s, Limits.from_settings(settings))
         complaints = Complaints(settings.redis_url)
@@ -104,16 +124,17 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         tasks = [asyncio.create_task(hub.run()), asyncio.create_task(upkeep.run())]
         stack.push_async_callback(_end, tasks)
         drain = Drain(settings.stream_grace_s)
+        asking = Asking(waits, reads, complaints)
         models = ModelReader(reads, model, settings.model, settings.worker_grace_s)
         gateway = Gateway(
-            settings, model, reads, broker, hub, upkeep, Vitals(), drain, complaints, models
+            settings, model, reads, broker, hub, upkeep, Vitals(), drain, complaints, models, asking
         )
 
         def read_any_job(job_id: str) -> Awaitable[JobView]:
             return read_job(gateway, job_id, ANYBODY)
 
         sender = WebhookSender(reads, settings, read_any_job, complaints)
-        tasks.append(asyncio.create_task(sender.run()))
+        tasks += [asyncio.create_task(sender.run()), asyncio.create_task(asking.run())]
         yield gateway
 
 

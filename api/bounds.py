@@ -4,7 +4,8 @@
 """
 
 from api.validation import InvalidRequest, Problem
-from shared.protocol import GenerateRequest
+from shared.asks import ApplyTemplate, Detokenize, Question, Tokenize
+from shared.protocol import GenerateRequest, Message
 from shared.settings import Settings
 from shared.webhooks.addresses import url_problem
 
@@ -20,6 +21,21 @@ def check_bounds(request: GenerateRequest, settings: Settings) -> None:
         raise InvalidRequest(problems)
 
 
+def check_question(question: Question, settings: Settings) -> None:
+    """Raises ``InvalidRequest``; see ``check_bounds``."""
+    match question:
+        case Tokenize():
+            num_chars = len(question.content)
+            problems = _at_most("content", num_chars, settings.max_prompt_chars, "characters")
+        case Detokenize():
+            num_tokens = len(question.tokens)
+            problems = _at_most("tokens", num_tokens, settings.max_prompt_chars, "elements")
+        case ApplyTemplate():
+            problems = _message_problems(question.messages, settings)
+    if problems:
+        raise InvalidRequest(problems)
+
+
 def _input_problems(request: GenerateRequest, settings: Settings) -> list[Problem]:
     max_chars = settings.max_prompt_chars
     if request.prompt is not None:
@@ -27,11 +43,19 @@ def _input_problems(request: GenerateRequest, settings: Settings) -> list[Proble
     if request.prompt_token_ids is not None:
         num_tokens = len(request.prompt_token_ids)
         return _at_most("prompt_token_ids", num_tokens, max_chars, "elements")
-    messages = request.messages or ()
+    return _message_problems(request.messages or (), settings)
+
+
+def _message_problems(messages: tuple[Message, ...], settings: Settings) -> list[Problem]:
     num_chars = sum(message.num_chars for message in messages)
     return [
         *_at_most("messages", len(messages), settings.max_messages, "elements"),
-        *_at_most("messages", num_chars, max_chars, "characters in all contents together"),
+        *_at_most(
+            "messages",
+            num_chars,
+            settings.max_prompt_chars,
+            "characters in all contents together",
+        ),
     ]
 
 

@@ -133,6 +133,10 @@ DESCRIPTION = {
     "model": "smollm2",
     "routes": {"POST /generate": "submit a job"},
 }
+TOKENS = {"tokens": [504, 3362]}
+CONTENT = {"content": "The sea"}
+PROMPT = {"prompt": "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"}
+
 ALIVE = {"status": "alive"}
 READY = {"status": "ready", "workers_ready": 1}
 

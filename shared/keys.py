@@ -84,6 +84,26 @@ def webhook_key(delivery_id: str) -> str:
     return f"{PREFIX}webhook:{delivery_id}"
 
 
+def asks_key(model: str) -> str:
+    """List: questions that wait for a worker of that model, beside the jobs; the oldest first."""
+    return f"{PREFIX}asks:{model}"
+
+
+def answerers_key(model: str) -> str:
+    """String with a TTL: there while a worker of that model answers questions."""
+    return f"{PREFIX}answerers:{model}"
+
+
+def answer_key(ask_id: str) -> str:
+    """String with a TTL: the answer to one question (JSON)."""
+    return f"{PREFIX}answer:{ask_id}"
+
+
+def answered_key(gateway_id: str) -> str:
+    """Stream: ids of a gateway's questions that are answered; short, and it expires."""
+    return f"{PREFIX}answered:{gateway_id}"
+
+
 def stream_key(job_id: str) -> str:
     """Stream: the job's events, oldest first."""
     return f"{PREFIX}stream:{job_id}"
