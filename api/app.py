@@ -1,7 +1,7 @@
 """Puts a gateway together: routes, middleware, and what runs from start to stop."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from uuid import uuid4
@@ -9,6 +9,7 @@ from uuid import uuid4
 from fastapi import Depends, FastAPI
 
 from api.access import Access
+from api.asking import Asking
 from api.body_budget import BodyBudget
 from api.complaints import Complaints
 from api.completions.form import ENDPOINTS
@@ -16,7 +17,9 @@ from api.deps import Gateway
 from api.drain import Drain
 from api.errors import install_error_handlers
 from api.hub import BLOCK_MS, Hub
-from api.keyring import Keyring
+from api.job_reads import read_job
+from api.job_view import JobView
+from api.keyring import ANYBODY, Keyring
 from api.limits import BodyLimit, BodyLimits
 from api.model_reads import ModelReader
 from api.openapi import describe_in_openapi
@@ -32,9 +35,12 @@ from api.routes import (
     models,
     status,
     stream,
+    tokens,
 )
+from api.token_bodies import TOKEN_PATHS
 from api.upkeep import Upkeep
 from api.vitals import Vitals
+from api.webhooks import WebhookSender
 from shared.admission import Limits
 from shared.broker import Broker
 from shared.connection import COMMAND_TIMEOUT_S, READ_TIMEOUT_S, connect, connect_async
@@ -61,11 +67,24 @@ def create_app(settings: Settings) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     checks = [Depends(limit_rate), Depends(refuse_unknown_parameters)]
-    for routes in (generate, jobs, stream, chat_completions, completions, models, metrics, status):
+    for routes in (
+        generate,
+        jobs,
+        stream,
+        chat_completions,
+        completions,
+        models,
+        metrics,
+        status,
+        tokens,
+    ):
         app.include_router(routes.router, dependencies=checks)
     install_error_handlers(app)
     limits = BodyLimits(
-        {("POST", path): settings.max_body_bytes for path in ("/generate", *ENDPOINTS)},
+        {
+            ("POST", path): settings.max_body_bytes
+            for path in ("/generate", *ENDPOINTS, *TOKEN_PATHS)
+        },
         timeout_s=settings.body_timeout_s,
         deadline_s=settings.body_deadline_s,
     )
@@ -92,6 +111,10 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
             settings.redis_url, timeout_s=BLOCK_MS / 1000 + COMMAND_TIMEOUT_S, max_connections=1
         )
         stack.push_async_callback(streams.aclose)
+        waits = connect_async(
+            settings.redis_url, timeout_s=BLOCK_MS / 1000 + COMMAND_TIMEOUT_S, max_connections=1
+        )
+        stack.push_async_callback(waits.aclose)
         model = model_name(settings.model)
         broker = Broker(client, model, settings.result_ttl_s, Limits.from_settings(settings))
         complaints = Complaints(settings.redis_url)
@@ -101,10 +124,18 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         tasks = [asyncio.create_task(hub.run()), asyncio.create_task(upkeep.run())]
         stack.push_async_callback(_end, tasks)
         drain = Drain(settings.stream_grace_s)
+        asking = Asking(waits, reads, complaints)
         models = ModelReader(reads, model, settings.model, settings.worker_grace_s)
-        yield Gateway(
-            settings, model, reads, broker, hub, upkeep, Vitals(), drain, complaints, models
+        gateway = Gateway(
+            settings, model, reads, broker, hub, upkeep, Vitals(), drain, complaints, models, asking
         )
+
+        def read_any_job(job_id: str) -> Awaitable[JobView]:
+            return read_job(gateway, job_id, ANYBODY)
+
+        sender = WebhookSender(reads, settings, read_any_job, complaints)
+        tasks += [asyncio.create_task(sender.run()), asyncio.create_task(asking.run())]
+        yield gateway
 
 
 async def _end(tasks: list["asyncio.Task[None]"]) -> None:

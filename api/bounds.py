@@ -4,13 +4,34 @@
 """
 
 from api.validation import InvalidRequest, Problem
-from shared.protocol import GenerateRequest
+from shared.asks import ApplyTemplate, Detokenize, Question, Tokenize
+from shared.protocol import GenerateRequest, Message
 from shared.settings import Settings
+from shared.webhooks.addresses import url_problem
 
 
 def check_bounds(request: GenerateRequest, settings: Settings) -> None:
     """Raises ``InvalidRequest`` with all that is too long or too many."""
-    problems = [*_input_problems(request, settings), *_stop_problems(request, settings)]
+    problems = [
+        *_input_problems(request, settings),
+        *_stop_problems(request, settings),
+        *webhook_problems(request.webhook_url, settings),
+    ]
+    if problems:
+        raise InvalidRequest(problems)
+
+
+def check_question(question: Question, settings: Settings) -> None:
+    """Raises ``InvalidRequest``; see ``check_bounds``."""
+    match question:
+        case Tokenize():
+            num_chars = len(question.content)
+            problems = _at_most("content", num_chars, settings.max_prompt_chars, "characters")
+        case Detokenize():
+            num_tokens = len(question.tokens)
+            problems = _at_most("tokens", num_tokens, settings.max_prompt_chars, "elements")
+        case ApplyTemplate():
+            problems = _message_problems(question.messages, settings)
     if problems:
         raise InvalidRequest(problems)
 
@@ -22,12 +43,33 @@ def _input_problems(request: GenerateRequest, settings: Settings) -> list[Proble
     if request.prompt_token_ids is not None:
         num_tokens = len(request.prompt_token_ids)
         return _at_most("prompt_token_ids", num_tokens, max_chars, "elements")
-    messages = request.messages or ()
+    return _message_problems(request.messages or (), settings)
+
+
+def _message_problems(messages: tuple[Message, ...], settings: Settings) -> list[Problem]:
     num_chars = sum(message.num_chars for message in messages)
     return [
         *_at_most("messages", len(messages), settings.max_messages, "elements"),
-        *_at_most("messages", num_chars, max_chars, "characters in all contents together"),
+        *_at_most(
+            "messages",
+            num_chars,
+            settings.max_prompt_chars,
+            "characters in all contents together",
+        ),
     ]
+
+
+def webhook_problems(url: str | None, settings: Settings) -> list[Problem]:
+    """As far as it can be seen without a look-up; the rest is refused when it is sent."""
+    if url is None:
+        return []
+    if not settings.webhook_secret.get_secret_value():
+        problem: str | None = (
+            "is refused: this gateway has no MINI_VLLM_WEBHOOK_SECRET to sign with"
+        )
+    else:
+        problem = url_problem(url, allow_private=settings.webhook_allow_private)
+    return [Problem("webhook_url", f"webhook_url: {problem}")] if problem else []
 
 
 def _stop_problems(request: GenerateRequest, settings: Settings) -> list[Problem]:

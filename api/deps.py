@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from redis.asyncio import Redis as AsyncRedis
 
+from api.asking import Asking
 from api.complaints import Complaints
 from api.drain import Drain
 from api.hub import Hub
@@ -29,6 +30,7 @@ class Gateway:
     drain: Drain
     complaints: Complaints
     models: ModelReader
+    asking: Asking
 
 
 def _gateway(request: Request) -> Gateway:

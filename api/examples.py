@@ -80,6 +80,7 @@ METRICS = {
     "jobs": {"queued": 1, "running": 1, "completed": 12, "failed": 0, "cancelled": 0},
     "queue": {"high": 0, "normal": 1, "low": 0, "suspect": 0, "depth": 1},
     "prompt_tokens_total": 396,
+    "webhooks": {"delivered": 3, "dropped": 0},
     "gateway": {"memory_mb": 60.7, "cpu_percent": 2.3},
     "workers": [WORKER | {"totals": _TOTALS}],
 }
@@ -132,6 +133,10 @@ DESCRIPTION = {
     "model": "smollm2",
     "routes": {"POST /generate": "submit a job"},
 }
+TOKENS = {"tokens": [504, 3362]}
+CONTENT = {"content": "The sea"}
+PROMPT = {"prompt": "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"}
+
 ALIVE = {"status": "alive"}
 READY = {"status": "ready", "workers_ready": 1}
 

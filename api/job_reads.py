@@ -12,9 +12,10 @@ from api.deps import Gateway, Reply
 from api.job_view import JobSummary, JobView, end_of, summarize, view
 from api.keyring import Caller, Role
 from shared.errors import BadRequest, JobNotFound
-from shared.keys import job_key, jobs_key, stream_key, worker_key
+from shared.keys import job_key, jobs_key, stream_key, webhook_key, worker_key
 from shared.protocol import JobStatus, WorkerReport
 from shared.stream import JobRecord, Transcript, read_transcript
+from shared.webhooks.deliveries import job_delivery_id, read_state
 
 JOB_ID = re.compile(r"[0-9a-f]{32}")
 CURSOR = re.compile(r"([0-9]{1,15})-([0-9a-f]{32})")
@@ -41,7 +42,11 @@ async def read_job(gateway: Gateway, job_id: str, caller: Caller) -> JobView:
     elif record.status is JobStatus.RUNNING:
         worker = await _worker_name(gateway.reads, record.worker)
     summary = summarize(job_id, record, transcript.end, worker)
-    return view(summary, transcript, position)
+    job = view(summary, transcript, position)
+    if not record.webhook:
+        return job
+    delivery: Reply = await gateway.reads.hgetall(webhook_key(job_delivery_id(job_id)))
+    return job.model_copy(update={"webhook": read_state(record.webhook, delivery)})
 
 
 async def read_events(reads: Redis, job_id: str, caller: Caller) -> tuple[JobRecord, Transcript]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from shared.protocol import EndEvent, FinishReason, JobError, JobStatus, Priority, Timings, Usage
 from shared.stream import JobRecord, Transcript
+from shared.webhooks.deliveries import DeliveryState
 
 
 class JobSummary(BaseModel):
@@ -36,6 +37,7 @@ class JobSummary(BaseModel):
 class JobView(JobSummary):
     position: int | None = None  #: of a queued job: 1 is next
     text: str
+    webhook: DeliveryState | None = None
 
 
 def end_of(raw: Mapping[bytes, bytes]) -> EndEvent | None:

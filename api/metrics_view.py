@@ -22,6 +22,11 @@ class QueueDepths(BaseModel):
     depth: int = Field(description="all of them")
 
 
+class WebhookCounts(BaseModel):
+    delivered: int
+    dropped: int = Field(description="given up")
+
+
 class Process(BaseModel):
     memory_mb: float
     cpu_percent: float = Field(description="of one core")
@@ -43,6 +48,7 @@ class Metrics(BaseModel):
     jobs: JobCounts
     queue: QueueDepths
     prompt_tokens_total: int
+    webhooks: WebhookCounts
     gateway: Process
     workers: tuple[WorkerMetrics, ...]
 
@@ -66,6 +72,9 @@ def metrics_of(fleet: Fleet, *, gateway_memory_mb: float, gateway_cpu_percent: f
         ),
         queue=QueueDepths(**fleet.depths, depth=depth),
         prompt_tokens_total=totals.prompt_tokens,
+        webhooks=WebhookCounts(
+            delivered=totals.webhooks_delivered, dropped=totals.webhooks_dropped
+        ),
         gateway=Process(
             memory_mb=round(gateway_memory_mb, 1), cpu_percent=round(gateway_cpu_percent, 1)
         ),

@@ -12,6 +12,7 @@ from api.completions.form import ENDPOINTS
 from api.keyring import Keyring
 from api.request_schema import request_body
 from api.responses import error_schemas, header, restore_nulls
+from api.token_bodies import TOKEN_PATHS, token_body
 from shared.settings import Settings
 
 _DESCRIPTION = """An LLM service on CPUs: submit a job, follow its tokens, read its result.
@@ -65,6 +66,8 @@ def _document(app: FastAPI, settings: Settings, keyring: Keyring) -> dict[str, A
     paths["/generate"]["post"]["requestBody"] = request_body(settings)
     for endpoint in ENDPOINTS:
         paths[endpoint]["post"]["requestBody"] = call_body(endpoint)
+    for path in TOKEN_PATHS:
+        paths[path]["post"]["requestBody"] = token_body(path, settings)
     longest_s = settings.max_wait_s
     wait_s = _parameter(paths["/jobs/{job_id}"]["get"], "wait_s")
     wait_s |= {"maximum": longest_s, "examples": [min(30, longest_s)]}

@@ -42,6 +42,12 @@ def request_body(settings: Settings) -> dict[str, Any]:
     stop, stops = _branch(fields["stop"], "string"), _branch(fields["stop"], "array")
     stop["maxLength"] = stops["items"]["maxLength"] = settings.max_stop_chars
     stops["maxItems"] = settings.max_stops
+    if not settings.webhook_secret.get_secret_value():
+        unset = "refused: it needs MINI_VLLM_WEBHOOK_SECRET"
+        fields["webhook_url"] = {"type": "null", "description": unset}
+    else:
+        url = _branch(fields["webhook_url"], "string")
+        url |= {"format": "uri", "pattern": "^https?://"}
     whole["oneOf"] = _either(text, messages, tokens)
     return {
         "required": True,

@@ -47,6 +47,9 @@ OWNERS = PREFIX + "owners"
 #: Stream: which jobs have new events, ids joined by spaces; short, for the gateways' hubs.
 NEWS = PREFIX + "news"
 
+#: Sorted set of the ids of deliveries to webhooks that are not settled, by when they are due in ms.
+WEBHOOKS = PREFIX + "webhooks"
+
 #: String: what makes job ids of idempotency keys unguessable; drawn once.
 SECRET = PREFIX + "secret"
 
@@ -74,6 +77,31 @@ def requests_key(owner: str) -> str:
 def job_key(job_id: str) -> str:
     """Hash: our record of one job (owner, attempt, token count, times in ms, terminal event)."""
     return f"{PREFIX}job:{job_id}"
+
+
+def webhook_key(delivery_id: str) -> str:
+    """Hash: one delivery (URL, what it tells of, attempts, error, times in ms)."""
+    return f"{PREFIX}webhook:{delivery_id}"
+
+
+def asks_key(model: str) -> str:
+    """List: questions that wait for a worker of that model, beside the jobs; the oldest first."""
+    return f"{PREFIX}asks:{model}"
+
+
+def answerers_key(model: str) -> str:
+    """String with a TTL: there while a worker of that model answers questions."""
+    return f"{PREFIX}answerers:{model}"
+
+
+def answer_key(ask_id: str) -> str:
+    """String with a TTL: the answer to one question (JSON)."""
+    return f"{PREFIX}answer:{ask_id}"
+
+
+def answered_key(gateway_id: str) -> str:
+    """Stream: ids of a gateway's questions that are answered; short, and it expires."""
+    return f"{PREFIX}answered:{gateway_id}"
 
 
 def stream_key(job_id: str) -> str:

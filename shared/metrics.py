@@ -19,6 +19,8 @@ class Totals:
     ended_tokens: int = 0
     generated_tokens: int = 0
     prompt_tokens: int = 0
+    webhooks_delivered: int = 0
+    webhooks_dropped: int = 0
 
     @classmethod
     def from_hash(cls, raw: Mapping[bytes, bytes]) -> "Totals":

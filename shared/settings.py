@@ -5,7 +5,7 @@ A bad value stops the process and names key and value. Command line flags take t
 
 import os
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -18,6 +18,7 @@ from shared.protocol import (
     STOPS_CEILING,
 )
 from shared.redis_url import bad_url, with_password
+from shared.webhooks.signing import secret_bytes
 
 #: Per sequence, unless asked otherwise: a long context costs memory whether it is used or not.
 MAX_CONTEXT_TOKENS = 4096
@@ -152,11 +153,31 @@ class Settings(Basics):
     max_requests_per_minute: int = Field(0, ge=0, le=100_000, description="of one key; 0: any")
     max_queued_jobs_per_key: int = Field(0, ge=0, description="0: any")
 
+    webhook_secret: SecretStr = Field(
+        SecretStr(""),
+        description="signs webhooks: whsec_<base64>, or any text of 16 bytes; none: no webhooks",
+    )
+    webhook_allow_private: bool = Field(
+        False, description="webhooks may go to loopback and private addresses"
+    )
+    webhook_max_attempts: int = Field(8, ge=1, le=32, description="tries of one delivery")
+    webhook_retry_s: float = Field(
+        5, gt=0, le=3600, description="until the second try; four times as long until each other"
+    )
+    webhook_timeout_s: float = Field(10, gt=0, le=60, description="of one try, look-up included")
+
     max_queued_jobs: int = Field(10_000, ge=1)
     max_queued_chars: int = Field(100_000_000, ge=1, description="of all prompts that wait")
     worker_grace_s: float = Field(
         60, gt=0, description="how long jobs are taken while no worker is there"
     )
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _is_secret(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value():
+            secret_bytes(value.get_secret_value())
+        return value
 
     @field_validator("max_inflight_body_bytes")
     @classmethod
@@ -182,12 +203,18 @@ def load_basics(**overrides: object) -> Basics:
     return _load(Basics, overrides)
 
 
+def _shown(kind: type[Basics], error: Any) -> str:
+    """The bad value, unless it is a secret."""
+    field = kind.model_fields.get(str(error["loc"][0])) if error["loc"] else None
+    return "***" if field and field.annotation is SecretStr else repr(error["input"])
+
+
 def _load(kind: type[_Kind], overrides: dict[str, object]) -> _Kind:
     try:
         settings = kind(**overrides)  # type: ignore[arg-type]
     except ValidationError as error:
         lines = [
-            f"MINI_VLLM_{str(e['loc'][0]).upper() if e['loc'] else ''}={e['input']!r}: "
+            f"MINI_VLLM_{str(e['loc'][0]).upper() if e['loc'] else ''}={_shown(kind, e)}: "
             + e["msg"].removeprefix("Value error, ")
             for e in error.errors()
         ]

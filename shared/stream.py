@@ -150,6 +150,7 @@ class JobRecord:
     cancelling: bool
     owner: str  #: '' for a job that was submitted without a key
     note: str = ""  #: of the gateway that submitted it
+    webhook: str = ""  #: where its end is told
 
     @classmethod
     def from_hash(cls, raw: Mapping[bytes, bytes]) -> "JobRecord | None":
@@ -188,4 +189,5 @@ class JobRecord:
             cancelling=b"cancel" in raw,
             owner=raw.get(b"owner", b"").decode(),
             note=raw.get(b"note", b"").decode(),
+            webhook=raw.get(b"webhook", b"").decode(),
         )

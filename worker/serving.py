@@ -10,6 +10,7 @@ from shared.failures import forget_failure
 from shared.models import ResolvedModel
 from shared.protocol import WorkerState
 from shared.settings import Settings
+from worker.answers import Answers
 from worker.engine import Engine
 from worker.heart import Heart, Pulse
 from worker.illegal_instruction import IllegalInstruction
@@ -127,7 +128,8 @@ def serve(
         "same tokens in any batch" if invariant else "tokens may depend on the batch (this format)",
     )
     announce(ready_fd, "ready")
-    Service(engine, link, intake, pulse, drain, facts.name).run()
+    with Answers(connect(settings.redis_url), backend, model.name):
+        Service(engine, link, intake, pulse, drain, facts.name).run()
     intake.close()
     backend.close()
 

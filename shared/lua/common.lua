@@ -17,7 +17,8 @@ local function queue_key(name) return 'rq:queue:' .. name end
 local function suspects_key(model) return 'rq:queue:' .. model .. ':suspect' end
 local WORKERS, SERVICE, DEADLINES, JOBS = P .. 'workers', P .. 'totals', P .. 'deadlines', P .. 'jobs'
 local WAITING, SERVED, NEWS, OPEN = P .. 'waiting', P .. 'served', P .. 'news', P .. 'open'
-local FAILURES = P .. 'failures'
+local FAILURES, WEBHOOKS = P .. 'failures', P .. 'webhooks'
+local function webhook_key(id) return P .. 'webhook:' .. id end
 -- More entries than a job can have tokens (shared/settings.py): no legitimate one reaches it.
 local MAX_STREAM_ENTRIES = 1100000
 
@@ -103,16 +104,26 @@ local function expire_rq_job(id, status, ttl_s)
   end
 end
 
+-- Something to tell at a URL, due now. Again with the same id does nothing: it is the same delivery.
+local function put_webhook(id, url, kind, job, data, ttl_s, now)
+  local key = webhook_key(id)
+  if redis.call('EXISTS', key) == 1 then return end
+  redis.call('HSET', key, 'url', url, 'type', kind, 'job', job, 'data', data, 'ended_ms', now, 'attempts', 0)
+  redis.call('EXPIRE', key, ttl_s)
+  redis.call('ZADD', WEBHOOKS, now, id)
+end
+
 -- The one place where a job ends. `totals` is the hash that counts it.
 local function end_job(id, totals, status, payload, busy_ms, ttl_s, now)
   local key = job_key(id)
-  local f = redis.call('HMGET', key, 'created_ms', 'busy_ms', 'count', 'model')
+  local f = redis.call('HMGET', key, 'created_ms', 'busy_ms', 'count', 'model', 'webhook')
   append_event(id, 'end', payload)
   redis.call('HSET', key, 'status', status, 'end', payload, 'ended_ms', now)
   redis.call('SREM', OPEN, id)
   redis.call('EXPIRE', key, ttl_s)
   redis.call('EXPIRE', stream_key(id), ttl_s)
   expire_rq_job(id, status, ttl_s)
+  if f[5] then put_webhook('job_' .. id, f[5], 'job.' .. status, id, '', ttl_s, now) end
   busy_ms = busy_ms + (whole(f[2]) or 0)
   redis.call('HINCRBY', totals, 'jobs_' .. status, 1)
   redis.call('HINCRBY', totals, 'e2e_ms', math.max(0, now - (whole(f[1]) or now)))

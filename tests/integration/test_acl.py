@@ -9,12 +9,15 @@ from redis.exceptions import AuthenticationError, NoPermissionError, ResponseErr
 
 from shared.connection import connect
 from shared.failures import forget_failure, report_failure
-from shared.keys import beat_key
+from shared.keys import WEBHOOKS, answerers_key, beat_key
 from shared.protocol import JobStatus, WorkerReport, WorkerState
 from shared.recovery import Sweeper
 from tests.gateway import PlayedWorker, RunningGateway
 from tests.links import finish, pop
-from tests.servers import Valkey
+from tests.receiver import running_receiver
+from tests.servers import Valkey, wait_for
+from worker.answers import Answers
+from worker.backends.scripted import ScriptedBackend
 from worker.heart import Heart, Pulse
 from worker.intake import Intake
 from worker.link import Link
@@ -72,7 +75,13 @@ def test_a_client_without_a_user_is_refused(server: Valkey) -> None:
 
 
 def test_a_job_runs_under_the_two_users(server: Valkey) -> None:
-    gateway = RunningGateway(url_of(server, "gateway"), model=MODEL, max_requests_per_minute=1000)
+    gateway = RunningGateway(
+        url_of(server, "gateway"),
+        model=MODEL,
+        max_requests_per_minute=1000,
+        webhook_secret="any text of some length",
+        webhook_allow_private=True,
+    )
     client = connect(url_of(server, "worker"))
     intake, link, heart = make_worker(client)
     gateway.start()
@@ -105,6 +114,16 @@ def test_a_job_runs_under_the_two_users(server: Valkey) -> None:
             assert [f["name"] for f in http.get("/workers").json()["failures"]] == ["w"]
             forget_failure(client, "w")
             link.wait_for_bell(0.01)
+            with Answers(connect(url_of(server, "worker")), ScriptedBackend(), MODEL):
+                test = connect(server.url)
+                wait_for(lambda: test.exists(answerers_key(MODEL)), "somebody answers")
+                tokens = http.post("/tokenize", json={"content": "a"}).json()
+                assert tokens == {"tokens": [97]}
+            with running_receiver() as receiver:
+                http.post("/generate", json={"prompt": "w", "webhook_url": receiver.url})
+                (popped,) = pop(link)
+                finish(link, popped)
+                wait_for(lambda: receiver.received and not test.zcard(WEBHOOKS), "it is told")
             lost = PlayedWorker(client, "lost", MODEL)
             lost_job = http.post("/generate", json={"prompt": "z"}).json()["job_id"]
             assert lost.take() == lost_job

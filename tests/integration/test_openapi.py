@@ -14,8 +14,11 @@ import pytest
 from redis import Redis
 
 from api.examples import JOB_ID
+from shared.connection import connect
 from tests.busy_worker import BusyWorker
 from tests.gateway import RunningGateway
+from tests.words import EndlessVocabulary
+from worker.answers import Answers
 
 KEY = {"X-API-Key": "root"}
 SEED = os.environ.get("MINI_VLLM_TEST_SEED", "1")
@@ -36,7 +39,9 @@ def busy_gateway(valkey_url: str, flushed: Redis) -> Iterator[RunningGateway]:
         worker_grace_s=3600,  # the worker says once that it is there
     )
     gateway.start()
-    with BusyWorker(flushed, "worker-0", "smollm2", beat_ms=3_600_000):
+    # A number that is no token is refused, which no document can say: here each one is a token.
+    answers = Answers(connect(valkey_url), EndlessVocabulary(), "smollm2")
+    with BusyWorker(flushed, "worker-0", "smollm2", beat_ms=3_600_000), answers:
         yield gateway
     gateway.stop()
 

@@ -53,7 +53,7 @@ class Backend(Protocol):
     @property
     def facts(self) -> ModelFacts: ...
 
-    def tokenize(self, text: str, *, raw: bool) -> list[int]:
+    def tokenize(self, text: str, *, raw: bool, add_special: bool = True) -> list[int]:
         """``raw`` text gets the model's BOS as the model wants it and no special token is parsed in
         it; a rendered chat (not ``raw``) has its special tokens parsed, and BOS only once."""
         ...
@@ -71,6 +71,10 @@ class Backend(Protocol):
 
     def piece(self, token: int) -> bytes:
         """The token's bytes (a part of a UTF-8 character, maybe); b"" for a control token."""
+        ...
+
+    def text_bytes(self, token: int) -> bytes:
+        """Like ``piece``, and a control token as a template writes it. Raises ``ValueError``."""
         ...
 
     def is_end(self, token: int) -> bool:

@@ -159,8 +159,8 @@ class LlamaBackend:
     def count_at_least(self, text: str, *, raw: bool) -> int:
         return self._vocabulary.count_at_least(text, raw=raw)
 
-    def tokenize(self, text: str, *, raw: bool) -> list[int]:
-        return self._vocabulary.tokenize(text, raw=raw)
+    def tokenize(self, text: str, *, raw: bool, add_special: bool = True) -> list[int]:
+        return self._vocabulary.tokenize(text, raw=raw, add_special=add_special)
 
     def render_chat(
         self, messages: Sequence[Message], at_s: float, tools: Sequence[Tool] = ()
@@ -171,6 +171,9 @@ class LlamaBackend:
 
     def piece(self, token: int) -> bytes:
         return self._vocabulary.piece(token)
+
+    def text_bytes(self, token: int) -> bytes:
+        return self._vocabulary.text_bytes(token)
 
     def is_end(self, token: int) -> bool:
         return token in self._vocabulary.ends

@@ -82,7 +82,13 @@ class ScriptedBackend:
     def tokens_in(self, slot: int) -> list[int]:
         return list(self._open(slot).tokens)
 
-    def tokenize(self, text: str, *, raw: bool) -> list[int]:  # noqa: ARG002
+    def tokenize(
+        self,
+        text: str,
+        *,
+        raw: bool,  # noqa: ARG002
+        add_special: bool = True,  # noqa: ARG002
+    ) -> list[int]:
         return list(text.encode())
 
     def count_at_least(self, text: str, *, raw: bool) -> int:  # noqa: ARG002
@@ -102,6 +108,9 @@ class ScriptedBackend:
 
     def piece(self, token: int) -> bytes:
         return b"" if token == END else bytes([token])
+
+    def text_bytes(self, token: int) -> bytes:
+        return b"<end>" if token == END else bytes([token])
 
     def is_end(self, token: int) -> bool:
         return token == END

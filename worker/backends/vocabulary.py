@@ -38,21 +38,21 @@ class Vocabulary:
         num_special = 0 if raw else sum(text.count(special) for special in self._specials)
         return max(num_special, -(-len(text.encode()) // self.max_piece_bytes))
 
-    def tokenize(self, text: str, *, raw: bool) -> list[int]:
+    def tokenize(self, text: str, *, raw: bool, add_special: bool = True) -> list[int]:
         """``raw``: special tokens in the text are plain text."""
         encoded = text.encode()
         size = len(encoded) + 8
         while True:
             buffer = (llama.llama_token * size)()
             count = llama.llama_tokenize(
-                self.handle, encoded, len(encoded), buffer, size, True, not raw
+                self.handle, encoded, len(encoded), buffer, size, add_special, not raw
             )
             if count >= 0:
                 break
             size = -count
         tokens = list(buffer[:count])
         bos = llama.llama_vocab_bos(self.handle)
-        written_twice = not raw and tokens[:2] == [bos, bos]
+        written_twice = add_special and not raw and tokens[:2] == [bos, bos]
         if written_twice and llama.llama_vocab_get_add_bos(self.handle):
             return tokens[1:]
         return tokens
@@ -67,6 +67,8 @@ class Vocabulary:
 
     def text_bytes(self, token: int) -> bytes:
         """Like ``piece``, and a control token as it is written in a template."""
+        if not 0 <= token < self.num_tokens:
+            raise ValueError(f"{token} is no token of this model")
         return self._piece_bytes(token, True)
 
     def piece(self, token: int) -> bytes:

@@ -8,6 +8,7 @@ from api.routes.generate import Accepted
 from api.routes.jobs import JobPage
 from api.routes.metrics import Workers
 from api.routes.status import Alive, Description, Ready
+from api.routes.tokens import Content, Prompt, Tokens
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,9 @@ from api.routes.status import Alive, Description, Ready
         (Metrics, examples.METRICS),
         (Description, examples.DESCRIPTION),
         (Alive, examples.ALIVE),
+        (Tokens, examples.TOKENS),
+        (Content, examples.CONTENT),
+        (Prompt, examples.PROMPT),
         (Ready, examples.READY),
     ],
 )

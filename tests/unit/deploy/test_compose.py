@@ -29,6 +29,7 @@ GATEWAY_ALONE = {
     "metrics_key",
     "insecure",
     "publish",
+    "webhook_secret",
 }
 
 
