@@ -1,7 +1,7 @@
 """Errors as HTTP: one table of statuses, one shape of body, and what other libraries raise made ours.
 
 The body is ``{"error": {"code", "message", "field", "details"}}``; ``details`` lists the problems
-where there are several. Whatever the client sent, the answer can be encoded.
+where there are several. Under ``/v1/`` it is OpenAI's. Whatever the client sent, the answer can be encoded.
 """
 
 import json
@@ -14,19 +14,25 @@ from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from api.allow import allowed_methods
+from api.openai_errors import is_openai_path, openai_body, openai_status
 from api.validation import InvalidRequest, Problem, find_problems
 from shared.errors import (
     BadRequest,
     BodyTimedOut,
     BodyTooLarge,
     Forbidden,
+    GenerationTimedOut,
     HeadersTooLarge,
     IdempotencyConflict,
     InternalError,
+    JobCancelled,
+    JobFailed,
     JobNotFound,
     MethodNotAllowed,
+    ModelNotFound,
     RedisFull,
     RedisUnavailable,
     RouteNotFound,
@@ -49,7 +55,12 @@ STATUS: dict[type[ServiceError], int] = {
     IdempotencyConflict: 409,
     TooManyRequests: 429,
     HeadersTooLarge: 431,
+    # Of jobs that were run: no status that clients take for a reason to have them run again.
+    JobCancelled: 422,
+    GenerationTimedOut: 422,
+    JobFailed: 500,
     JobNotFound: 404,
+    ModelNotFound: 404,
     RouteNotFound: 404,
     MethodNotAllowed: 405,
     Unavailable: 503,
@@ -66,9 +77,34 @@ def status_of(error: ServiceError) -> int:
 def error_response(
     error: ServiceError, *, status: int | None = None, headers: dict[str, str] | None = None
 ) -> Response:
-    status = status or status_of(error)
+    return ErrorResponse(error, status or status_of(error), headers or {})
+
+
+class ErrorResponse(Response):
+    """Ours, until it is sent on a path of OpenAI's API: who makes it need not know on which it will be."""
+
+    media_type = "application/json"
+
+    def __init__(self, error: ServiceError, status: int, headers: dict[str, str]) -> None:
+        self._error = error
+        self._given_headers = headers
+        # NOTE: ASCII, so that a lone surrogate of the client's does not fail here.
+        body = json.dumps(_body(error))
+        super().__init__(body, status, _headers(error, status) | headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_openai_path(scope["path"]):
+            await super().__call__(scope, receive, send)
+            return
+        status = openai_status(self._error, self.status_code)
+        headers = _headers(self._error, status) | self._given_headers
+        body = json.dumps(openai_body(self._error, status))
+        await Response(body, status, headers, self.media_type)(scope, receive, send)
+
+
+def _body(error: ServiceError) -> dict[str, Any]:
     problems = error.problems if isinstance(error, InvalidRequest) else ()
-    body: dict[str, Any] = {
+    return {
         "error": {
             "code": error.code,
             "message": error.message,
@@ -76,14 +112,18 @@ def error_response(
             "details": [{"field": p.field, "message": p.message} for p in problems],
         }
     }
-    headers = dict(headers or {})
+
+
+def _headers(error: ServiceError, status: int) -> dict[str, str]:
+    headers = {}
     wait_s = error.retry_after_s or (RETRY_AFTER_S if status == 503 else None)
     if wait_s is not None:
         headers["Retry-After"] = str(wait_s)
     if status == 408:
         headers["Connection"] = "close"  # what comes of the body now has no use
-    # NOTE: ASCII, so that a lone surrogate of the client's does not fail here.
-    return Response(json.dumps(body), status, headers, media_type="application/json")
+    if isinstance(error, JobCancelled | JobFailed | GenerationTimedOut):
+        headers["X-Should-Retry"] = "false"  # OpenAI's clients obey it
+    return headers
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -95,7 +135,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
 async def _on_service_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
-    if status_of(error) == 500:
+    if status_of(error) == 500 and not isinstance(error, JobFailed):
         log.error("%s: %s", error.code, error.message, exc_info=error)
         error = InternalError()
     return error_response(error)

@@ -12,6 +12,7 @@ from shared.errors import Unavailable
 from shared.failures import FailedStart
 from shared.keys import (
     PRIORITIES,
+    SERVED,
     SERVICE_TOTALS,
     SUSPECT,
     WORKERS,
@@ -50,37 +51,43 @@ class Fleet:
     workers: tuple[WorkerView, ...]  #: by name
     totals_of: dict[str, Totals]  #: incarnation -> its own
     num_running: int
-    depths: dict[str, int]  #: priority (or `suspect`) -> queued jobs
+    depths: dict[str, int]  #: priority (or `suspect`) -> queued jobs of all models
 
 
 async def read_fleet(reads: Redis, model: str) -> Fleet:
     """A worker that is buried between the two reads would be missed: then they are repeated."""
-    names = await _members(reads)
+    names, models = await _members(reads)
+    models = sorted({model, *models})
     for _ in range(_MAX_TRIES):
-        replies = await _read(reads, model, names)
+        replies = await _read(reads, models, names)
         now_names = _names(replies[1])
         if now_names == names:
-            return make_fleet(names, replies)
+            return make_fleet(names, replies, len(models))
         names = now_names
     raise Unavailable("The workers change too fast to be counted; try again.")
 
 
-async def _members(reads: Redis) -> list[str]:
-    reply: Reply = await reads.smembers(WORKERS)
-    return _names(reply)
+async def _members(reads: Redis) -> tuple[list[str], list[str]]:
+    """The workers, and the models that one of them has served."""
+    async with reads.pipeline(transaction=False) as pipe:
+        pipe.smembers(WORKERS)
+        pipe.hkeys(SERVED)
+        workers, models = await pipe.execute()
+    return _names(workers), _names(models)
 
 
 def _names(members: Iterable[bytes]) -> list[str]:
     return sorted(name.decode(errors="replace") for name in members)
 
 
-async def _read(reads: Redis, model: str, names: Iterable[str]) -> list[Any]:
+async def _read(reads: Redis, models: Iterable[str], names: Iterable[str]) -> list[Any]:
     async with reads.pipeline(transaction=True) as pipe:
         pipe.time()
         pipe.smembers(WORKERS)
         pipe.hgetall(SERVICE_TOTALS)
-        for name in _QUEUES:
-            pipe.llen(queue_key(queue_name(model, name)))
+        for model in models:
+            for name in _QUEUES:
+                pipe.llen(queue_key(queue_name(model, name)))
         for name in names:
             pipe.hgetall(worker_totals_key(name))
             pipe.hgetall(worker_key(name))
@@ -89,11 +96,12 @@ async def _read(reads: Redis, model: str, names: Iterable[str]) -> list[Any]:
         return list(await pipe.execute())
 
 
-def make_fleet(names: list[str], replies: list[Any]) -> Fleet:
+def make_fleet(names: list[str], replies: list[Any], num_models: int = 1) -> Fleet:
     """From the replies in the order of ``_read``. Pure."""
     (seconds, micros), _, service = replies[:3]
-    depths = dict(zip(_QUEUES, replies[3 : 3 + len(_QUEUES)], strict=True))
-    rest = replies[3 + len(_QUEUES) :]
+    num_queues = len(_QUEUES)
+    lengths, rest = replies[3 : 3 + num_models * num_queues], replies[3 + num_models * num_queues :]
+    depths = {name: sum(lengths[i::num_queues]) for i, name in enumerate(_QUEUES)}
     now_ms = seconds * 1000 + micros // 1000
     totals_of, workers, num_running = {}, [], 0
     for i, name in enumerate(names):

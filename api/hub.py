@@ -2,13 +2,13 @@
 
 It blocks on two keys: the news, which name the jobs that have new events, and its own bell, for who
 joins. Then it reads those jobs' streams, from explicit ids: nothing is lost while Redis is away, and
-a thousand followers of jobs that wait cost nothing. A job's events are kept once, rendered, for as
-long as somebody follows it.
+a thousand followers of jobs that wait cost nothing. A job's events are kept once, for as long as
+somebody follows it, and rendered once, when the first one wants frames.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from api.complaints import Complaints
 from api.sse import Frame, render
 from shared.connection import RedisError, ResponseError
 from shared.keys import NEWS, job_key, stream_key, wake_key
-from shared.protocol import EndEvent, StartEvent, TokenEvent
+from shared.protocol import EndEvent, Event, StartEvent, TokenEvent
 from shared.stream import parse_entry
 
 log = logging.getLogger(__name__)
@@ -38,13 +38,14 @@ class FollowedJob:
 
     def __init__(self, job_id: str) -> None:
         self.job_id = job_id
-        self.frames: list[Frame] = []
+        self.events: list[Event] = []
+        self._frames: list[Frame] = []
         self.num_tokens = 0
         self.num_followers = 0
         self.has_ended = False
-        self.is_over = False  #: no frame will follow
+        self.is_over = False  #: no event will follow
         self.cursor: bytes | str = "0-0"
-        self._waiting: set[asyncio.Future[bool]] = set()
+        self.waiting: set[asyncio.Future[bool]] = set()
 
     def add(self, entry_id: bytes, fields: Mapping[bytes, bytes]) -> None:
         self.cursor = entry_id
@@ -56,7 +57,7 @@ class FollowedJob:
         if self.has_ended:
             return
         match event:
-            case StartEvent() if self.frames:
+            case StartEvent() if self.events:
                 return
             case TokenEvent() if event.index < self.num_tokens:
                 return  # written again after Redis lost its last second
@@ -64,29 +65,29 @@ class FollowedJob:
                 self.num_tokens = event.end_index
             case EndEvent():
                 self.has_ended = self.is_over = True
-        self.frames.append(render(event, self.num_tokens))
+        self.events.append(event)
+
+    @property
+    def frames(self) -> list[Frame]:
+        """All events so far, rendered."""
+        # Only the end needs to know how many tokens there were, and it is the last event.
+        fresh = self.events[len(self._frames) :]
+        self._frames += [render(event, self.num_tokens) for event in fresh]
+        return self._frames
 
     def notify(self) -> None:
-        for waiting in self._waiting:
+        for waiting in self.waiting:
             _answer(waiting, True)
 
     def finish(self) -> None:
-        """No frame will follow, though there may have been no end."""
+        """No event will follow, though there may have been no end."""
         self.is_over = True
         self.notify()
 
     async def changed(self, timeout_s: float) -> bool:
-        """Waits for the next frame or the end; ``False`` if the time passed first.
-        NOTE: the caller must have looked at ``frames`` since it was last scheduled."""
-        loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[bool] = loop.create_future()
-        timer = loop.call_later(timeout_s, _answer, waiting, False)
-        self._waiting.add(waiting)
-        try:
-            return await waiting
-        finally:
-            timer.cancel()
-            self._waiting.discard(waiting)
+        """Waits for the next event or the end; ``False`` if the time passed first.
+        NOTE: the caller must have looked at the events since it was last scheduled."""
+        return await any_changed([self], timeout_s)
 
     async def over(self, timeout_s: float) -> bool:
         """Waits for the end; ``False`` if the time passed first."""
@@ -97,6 +98,21 @@ class FollowedJob:
                 return False
             await self.changed(left_s)
         return True
+
+
+async def any_changed(jobs: Collection[FollowedJob], timeout_s: float) -> bool:
+    """Like ``FollowedJob.changed``, for the first of several."""
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Future[bool] = loop.create_future()
+    timer = loop.call_later(timeout_s, _answer, waiting, False)
+    for job in jobs:
+        job.waiting.add(waiting)
+    try:
+        return await waiting
+    finally:
+        timer.cancel()
+        for job in jobs:
+            job.waiting.discard(waiting)
 
 
 class Hub:

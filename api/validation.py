@@ -4,12 +4,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from shared.errors import BadRequest
 from shared.protocol import GenerateRequest
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 _MAX_ECHO_CHARS = 40
 _MAX_ERRORS = 200
@@ -46,24 +48,28 @@ class InvalidRequest(BadRequest):
 
 
 def parse_generate_request(body: bytes) -> GenerateRequest:
+    return parse_body(GenerateRequest, body)
+
+
+def parse_body(kind: type[_Model], body: bytes) -> _Model:
     """JSON whatever the content type says: curl -d sends that of a form. Types are taken strictly."""
     try:
-        return GenerateRequest.model_validate_json(body, strict=True)
+        return kind.model_validate_json(body, strict=True)
     except ValidationError as error:
         if error.error_count() > _MAX_ERRORS:  # to render them would take seconds
             problems = [Problem(None, f"the body has {error.error_count()} errors")]
         else:
             problems = find_problems(error.errors(include_url=False))
-        raise InvalidRequest(_surrogate_problems(body) or problems) from None
+        raise InvalidRequest(_surrogate_problems(kind, body) or problems) from None
 
 
-def _surrogate_problems(body: bytes) -> list[Problem]:
+def _surrogate_problems(kind: type[BaseModel], body: bytes) -> list[Problem]:
     """Pydantic's JSON parser ends at a lone surrogate and does not say in which field; Python's
     reads it, and then the field is refused by name. Empty where that is not what is wrong."""
     if not _SURROGATE.search(body):
         return []
     try:
-        GenerateRequest.model_validate(json.loads(body.decode()))
+        kind.model_validate(json.loads(body.decode()))
     except ValidationError as error:
         rows = [e for e in error.errors(include_url=False) if _has_surrogate(e["input"])]
         return find_problems(rows)

@@ -5,6 +5,7 @@ ServiceError
 │   ├── BodyTooLarge          body_too_large
 │   ├── BodyTimedOut          body_timeout
 │   ├── HeadersTooLarge       headers_too_large
+│   ├── UnsupportedParameter  unsupported_parameter
 │   └── PromptTooLong         context_length_exceeded
 ├── IdempotencyConflict       idempotency_conflict
 ├── Unauthorized              unauthorized
@@ -14,6 +15,9 @@ ServiceError
 │   ├── TooManyJobs           too_many_jobs
 │   └── RateLimited           rate_limited
 ├── JobNotFound               job_not_found
+├── JobCancelled              job_cancelled
+├── JobFailed                 job_failed
+├── ModelNotFound             model_not_found
 ├── RouteNotFound             not_found
 ├── MethodNotAllowed          method_not_allowed
 ├── Unavailable
@@ -75,6 +79,12 @@ class HeadersTooLarge(BadRequest):
     code = "headers_too_large"
 
 
+class UnsupportedParameter(BadRequest):
+    """A parameter is not supported."""
+
+    code = "unsupported_parameter"
+
+
 class PromptTooLong(BadRequest):
     """The prompt does not fit into the context of the model."""
 
@@ -127,6 +137,24 @@ class JobNotFound(ServiceError):
     """There is no job with this id; it may have expired."""
 
     code = "job_not_found"
+
+
+class JobCancelled(ServiceError):
+    """The job was cancelled before it was done."""
+
+    code = "job_cancelled"
+
+
+class JobFailed(ServiceError):
+    """The job failed; the service has tried it as often as it does."""
+
+    code = "job_failed"
+
+
+class ModelNotFound(ServiceError):
+    """No worker serves this model; GET /v1/models lists those that are served."""
+
+    code = "model_not_found"
 
 
 class RouteNotFound(ServiceError):

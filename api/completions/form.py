@@ -1,0 +1,30 @@
+"""In which form the events of a job are told. It is kept with the job, whose answer may be fetched later."""
+
+from typing import Literal
+
+from shared.protocol import Frozen
+
+Endpoint = Literal["/v1/chat/completions", "/v1/completions"]
+
+
+class Form(Frozen):
+    """``tool_format`` is how the model writes calls of tools; ``None`` where it was given none."""
+
+    endpoint: Endpoint
+    model: str
+    tool_format: str | None = None
+    user: str | None = None
+
+    @property
+    def is_chat(self) -> bool:
+        return self.endpoint == "/v1/chat/completions"
+
+    @property
+    def id_prefix(self) -> str:
+        return "chatcmpl-" if self.is_chat else "cmpl-"
+
+    def call_id(self, job_id: str) -> str:
+        return self.id_prefix + job_id
+
+    def to_note(self) -> str:
+        return self.model_dump_json(exclude_none=True)
