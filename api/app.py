@@ -11,17 +11,28 @@ from fastapi import Depends, FastAPI
 from api.access import Access
 from api.body_budget import BodyBudget
 from api.complaints import Complaints
+from api.completions.form import ENDPOINTS
 from api.deps import Gateway
 from api.drain import Drain
 from api.errors import install_error_handlers
 from api.hub import BLOCK_MS, Hub
 from api.keyring import Keyring
 from api.limits import BodyLimit, BodyLimits
+from api.model_reads import ModelReader
 from api.openapi import describe_in_openapi
 from api.query import refuse_unknown_parameters
 from api.rate import limit_rate
 from api.request_id import RequestId
-from api.routes import generate, jobs, metrics, status, stream
+from api.routes import (
+    chat_completions,
+    completions,
+    generate,
+    jobs,
+    metrics,
+    models,
+    status,
+    stream,
+)
 from api.upkeep import Upkeep
 from api.vitals import Vitals
 from shared.admission import Limits
@@ -50,11 +61,11 @@ def create_app(settings: Settings) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     checks = [Depends(limit_rate), Depends(refuse_unknown_parameters)]
-    for routes in (generate, jobs, stream, metrics, status):
+    for routes in (generate, jobs, stream, chat_completions, completions, models, metrics, status):
         app.include_router(routes.router, dependencies=checks)
     install_error_handlers(app)
     limits = BodyLimits(
-        {("POST", "/generate"): settings.max_body_bytes},
+        {("POST", path): settings.max_body_bytes for path in ("/generate", *ENDPOINTS)},
         timeout_s=settings.body_timeout_s,
         deadline_s=settings.body_deadline_s,
     )
@@ -90,7 +101,10 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         tasks = [asyncio.create_task(hub.run()), asyncio.create_task(upkeep.run())]
         stack.push_async_callback(_end, tasks)
         drain = Drain(settings.stream_grace_s)
-        yield Gateway(settings, model, reads, broker, hub, upkeep, Vitals(), drain, complaints)
+        models = ModelReader(reads, model, settings.model, settings.worker_grace_s)
+        yield Gateway(
+            settings, model, reads, broker, hub, upkeep, Vitals(), drain, complaints, models
+        )
 
 
 async def _end(tasks: list["asyncio.Task[None]"]) -> None:

@@ -10,6 +10,7 @@ from api.complaints import Complaints
 from api.drain import Drain
 from api.hub import Hub
 from api.keyring import Caller
+from api.model_reads import ModelReader
 from api.upkeep import Upkeep
 from api.vitals import Vitals
 from shared.broker import Broker
@@ -27,6 +28,7 @@ class Gateway:
     vitals: Vitals
     drain: Drain
     complaints: Complaints
+    models: ModelReader
 
 
 def _gateway(request: Request) -> Gateway:

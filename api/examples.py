@@ -7,6 +7,8 @@ from typing import Any
 
 JOB_ID = "4b355c02eb0340deb26bb6f248e1acc8"
 CURSOR = f"1700000000000-{JOB_ID}"
+CHAT_CALL_ID = f"chatcmpl-{JOB_ID}"
+COMPLETION_CALL_ID = f"cmpl-{JOB_ID}"
 
 ACCEPTED = {
     "job_id": JOB_ID,
@@ -80,6 +82,48 @@ METRICS = {
     "prompt_tokens_total": 396,
     "gateway": {"memory_mb": 60.7, "cpu_percent": 2.3},
     "workers": [WORKER | {"totals": _TOTALS}],
+}
+
+MODEL = {
+    "id": "smollm2",
+    "object": "model",
+    "created": 0,
+    "owned_by": "mini-vllm",
+    "context_tokens": 4096,
+    "workers": 1,
+    "ready": 1,
+    "is_default": True,
+    "calls_tools": False,
+}
+MODELS = {"object": "list", "data": [MODEL]}
+
+_USAGE = {
+    "prompt_tokens": 33,
+    "completion_tokens": 9,
+    "total_tokens": 42,
+    "prompt_tokens_details": {"cached_tokens": 0},
+}
+CHAT_COMPLETION = {
+    "id": CHAT_CALL_ID,
+    "object": "chat.completion",
+    "created": 1767268800,
+    "model": "smollm2",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Gravity is a fundamental concept."},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": _USAGE,
+}
+COMPLETION = {
+    "id": COMPLETION_CALL_ID,
+    "object": "text_completion",
+    "created": 1767268800,
+    "model": "smollm2",
+    "choices": [{"index": 0, "text": " Paris.", "finish_reason": "stop"}],
+    "usage": _USAGE,
 }
 
 DESCRIPTION = {

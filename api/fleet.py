@@ -7,7 +7,6 @@ from typing import Any, Literal
 from pydantic import ValidationError
 from redis.asyncio import Redis
 
-from api.deps import Reply
 from shared.errors import Unavailable
 from shared.failures import FailedStart
 from shared.keys import (

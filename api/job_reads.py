@@ -14,7 +14,7 @@ from api.keyring import Caller, Role
 from shared.errors import BadRequest, JobNotFound
 from shared.keys import job_key, jobs_key, stream_key, worker_key
 from shared.protocol import JobStatus, WorkerReport
-from shared.stream import JobRecord, read_transcript
+from shared.stream import JobRecord, Transcript, read_transcript
 
 JOB_ID = re.compile(r"[0-9a-f]{32}")
 CURSOR = re.compile(r"([0-9]{1,15})-([0-9a-f]{32})")
@@ -34,19 +34,27 @@ def _seen_by(caller: Caller, record: JobRecord | None) -> JobRecord:
 
 async def read_job(gateway: Gateway, job_id: str, caller: Caller) -> JobView:
     """Raises ``JobNotFound``, also for a job of somebody else."""
-    check_job_id(job_id)
-    async with gateway.reads.pipeline(transaction=True) as pipe:
-        pipe.hgetall(job_key(job_id))
-        pipe.xrange(stream_key(job_id))
-        raw, entries = await pipe.execute()
-    record = _seen_by(caller, JobRecord.from_hash(raw))
-    transcript, position, worker = read_transcript(entries), None, None
+    record, transcript = await read_events(gateway.reads, job_id, caller)
+    position, worker = None, None
     if record.status is JobStatus.QUEUED:
         position = await run_in_threadpool(gateway.broker.position, job_id, record.queue)
     elif record.status is JobStatus.RUNNING:
         worker = await _worker_name(gateway.reads, record.worker)
-    summary = summarize(job_id, record, transcript.end or end_of(raw), worker)
+    summary = summarize(job_id, record, transcript.end, worker)
     return view(summary, transcript, position)
+
+
+async def read_events(reads: Redis, job_id: str, caller: Caller) -> tuple[JobRecord, Transcript]:
+    """A job at one moment. Raises ``JobNotFound``, also for a job of somebody else."""
+    check_job_id(job_id)
+    async with reads.pipeline(transaction=True) as pipe:
+        pipe.hgetall(job_key(job_id))
+        pipe.xrange(stream_key(job_id))
+        raw, entries = await pipe.execute()
+    record = _seen_by(caller, JobRecord.from_hash(raw))
+    transcript = read_transcript(entries)
+    transcript.end = transcript.end or end_of(raw)
+    return record, transcript
 
 
 def check_job_id(job_id: str) -> str:

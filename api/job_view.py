@@ -3,6 +3,7 @@
 The terminal event is the truth about a job that has ended; the record fills in the rest.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -29,6 +30,7 @@ class JobSummary(BaseModel):
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    user: str | None = None  #: for whom it is, in the words of the client
 
 
 class JobView(JobSummary):
@@ -61,8 +63,23 @@ def summarize(
         created_at=_time(record.created_ms),
         started_at=None if record.started_ms is None else _time(record.started_ms),
         ended_at=None if record.ended_ms is None else _time(record.ended_ms),
+        user=_user(record.note),
     )
     return summary if end is None else summary.model_copy(update=dict(end))
+
+
+def note_of(user: str | None) -> str:
+    """What the record keeps for the gateways, of a job that needs nothing else kept."""
+    return "" if user is None else json.dumps({"user": user})
+
+
+def _user(note: str) -> str | None:
+    try:
+        kept = json.loads(note) if note else None
+    except ValueError:
+        return None
+    user = kept.get("user") if isinstance(kept, dict) else None
+    return user if isinstance(user, str) else None
 
 
 def view(summary: JobSummary, transcript: Transcript, position: int | None) -> JobView:

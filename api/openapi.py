@@ -7,6 +7,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from api.access import needs_key
+from api.completions.body_schema import call_body
+from api.completions.form import ENDPOINTS
 from api.keyring import Keyring
 from api.request_schema import request_body
 from api.responses import error_schemas, header, restore_nulls
@@ -15,9 +17,9 @@ from shared.settings import Settings
 _DESCRIPTION = """An LLM service on CPUs: submit a job, follow its tokens, read its result.
 
 Parameters and fields are honoured or refused by name, never ignored. All errors have the shape of
-`Error`, also those that no route declares: `400` for what is not HTTP, `404` (`not_found`) for a path
-that is not there, `405` for a method that a path does not take, with `Allow`, and `500`
-(`internal_error`), which is a fault of the service. `HEAD` is answered as `GET`."""
+`Error`, under `/v1/` that of `OpenAIError`, also those that no route declares: `400` for what is not
+HTTP, `404` (`not_found`) for a path that is not there, `405` for a method that a path does not take,
+with `Allow`, and `500` (`internal_error`), which is a fault of the service. `HEAD` is answered as `GET`."""
 
 _SCHEMES = {
     "Bearer": {"type": "http", "scheme": "bearer"},
@@ -58,6 +60,8 @@ def _document(app: FastAPI, settings: Settings, keyring: Keyring) -> dict[str, A
                 response.setdefault("headers", {})[_REQUEST_ID] = ref
         methods["parameters"] = [{"$ref": f"#/components/parameters/{_REQUEST_ID}"}]
     paths["/generate"]["post"]["requestBody"] = request_body(settings)
+    for endpoint in ENDPOINTS:
+        paths[endpoint]["post"]["requestBody"] = call_body(endpoint)
     longest_s = settings.max_wait_s
     wait_s = _parameter(paths["/jobs/{job_id}"]["get"], "wait_s")
     wait_s |= {"maximum": longest_s, "examples": [min(30, longest_s)]}

@@ -28,6 +28,16 @@ JobId = Annotated[
     Path(description="`job_id` of what `POST /generate` answered"),
     _text(JOB_ID.pattern, examples.JOB_ID),
 ]
+ChatCallId = Annotated[
+    str,
+    Path(description="`id` of what `POST /v1/chat/completions` answered"),
+    _text(f"chatcmpl-{JOB_ID.pattern}", examples.CHAT_CALL_ID),
+]
+CompletionCallId = Annotated[
+    str,
+    Path(description="`id` of what `POST /v1/completions` answered"),
+    _text(f"cmpl-{JOB_ID.pattern}", examples.COMPLETION_CALL_ID),
+]
 Before = Annotated[
     str | None,
     Query(description="`next` of the page before"),

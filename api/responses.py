@@ -5,11 +5,13 @@ says what the gateway sends.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from api.errors import error_response, status_of
+from api.openai_errors import openai_body, openai_status
 from shared.errors import (
     BadRequest,
     BodyTooLarge,
@@ -57,21 +59,55 @@ class Error(BaseModel):
     error: ErrorInfo
 
 
+class OpenAIErrorInfo(BaseModel):
+    message: str = Field(description="for people: what is wrong and what to do")
+    type: str
+    param: str | None = Field(description="the field, parameter or header that is wrong")
+    code: str = Field(description="stable; what a program decides by")
+
+
+class OpenAIError(BaseModel):
+    """The shape of errors under `/v1/`."""
+
+    error: OpenAIErrorInfo
+
+
 def refusals(*errors: ErrorClass, others: Responses | None = None) -> Responses:
     """For ``responses=`` of a route that may raise them; ``others`` are those that are none."""
+    return _refusals(errors, others, status_of, _declaration)
+
+
+def openai_refusals(*errors: ErrorClass, others: Responses | None = None) -> Responses:
+    """The same for a route under ``/v1/``."""
+    return _refusals(errors, others, _openai_status, _openai_declaration)
+
+
+def _refusals(
+    errors: tuple[ErrorClass, ...],
+    others: Responses | None,
+    status_of_class: Callable[[ServiceError], int],
+    declaration: Callable[[int, list[ErrorClass]], dict[str, Any]],
+) -> Responses:
     by_status: dict[int, list[ErrorClass]] = {}
     for error in errors:
-        by_status.setdefault(status_of(error()), []).append(error)
+        by_status.setdefault(status_of_class(error()), []).append(error)
     declared = dict(others or {})
     for status in sorted(by_status):
-        declared[status] = _declaration(status, by_status[status])
+        declared[status] = declaration(status, by_status[status])
     return declared
+
+
+def _openai_status(error: ServiceError) -> int:
+    return openai_status(error, status_of(error))
 
 
 def error_schemas() -> dict[str, Any]:
     """What ``#/components/schemas`` has to hold for the declarations."""
-    schema = Error.model_json_schema(ref_template="#/components/schemas/{model}")
-    return {**schema.pop("$defs"), Error.__name__: schema}
+    schemas: dict[str, Any] = {}
+    for shape in (Error, OpenAIError):
+        schema = shape.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas |= {**schema.pop("$defs"), shape.__name__: schema}
+    return schemas
 
 
 def restore_nulls(response: dict[str, Any]) -> None:
@@ -80,7 +116,8 @@ def restore_nulls(response: dict[str, Any]) -> None:
         response.get("content", {}).get("application/json", {}).get("examples", {}).values()
     ):
         if "error" in example["value"]:
-            example["value"]["error"].setdefault("field", None)
+            error = example["value"]["error"]
+            error.setdefault("param" if "type" in error else "field", None)
 
 
 def header(description: str, kind: str = "string") -> dict[str, Any]:
@@ -94,6 +131,13 @@ _HEADERS = {
     429: _RETRY_AFTER,
     503: _RETRY_AFTER,
 }
+
+
+def _openai_declaration(status: int, errors: list[ErrorClass]) -> dict[str, Any]:
+    declared = _declaration(status, errors)
+    examples = {error.code: {"value": openai_body(error(), status)} for error in errors}
+    schema = {"$ref": f"#/components/schemas/{OpenAIError.__name__}"}
+    return declared | {"content": {"application/json": {"schema": schema, "examples": examples}}}
 
 
 def _declaration(status: int, errors: list[ErrorClass]) -> dict[str, Any]:

@@ -106,7 +106,7 @@ class EventStream(Response):
         headers = self.raw_headers
         await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
         async with anyio.create_task_group() as group:
-            group.start_soon(_cancel_when_gone, receive, group.cancel_scope)
+            group.start_soon(cancel_when_gone, receive, group.cancel_scope)
             with suppress(OSError):  # the client is gone
                 await self._send_frames(send)
             group.cancel_scope.cancel()
@@ -129,7 +129,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+async def cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

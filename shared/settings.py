@@ -67,7 +67,10 @@ class Settings(Basics):
 
     result_ttl_s: int = Field(86_400, ge=1, description="how long a finished job can be read")
     max_body_bytes: int = Field(
-        1_048_576, ge=1024, le=1_073_741_824, description="of POST /generate"
+        1_048_576,
+        ge=1024,
+        le=1_073_741_824,
+        description="of POST /generate and of completions",
     )
     max_inflight_body_bytes: int = Field(
         268_435_456,
@@ -98,6 +101,13 @@ class Settings(Basics):
     max_wait_s: float = Field(60, gt=0, le=3600, description="longest ?wait_s= of GET /jobs/<id>")
     sse_keepalive_s: float = Field(
         15, gt=0, description="comment on a stream that is silent so long"
+    )
+    header_wait_s: float = Field(
+        15,
+        gt=0,
+        le=600,
+        description="how long a stream of /v1 waits for its job to begin, to say with its status that "
+        "it cannot",
     )
     stream_grace_s: float = Field(
         30, ge=0, description="how long a stopping gateway lets streams and waits go on"

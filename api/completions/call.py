@@ -27,7 +27,15 @@ _PRIORITIES = {"flex": Priority.LOW, "priority": Priority.HIGH}
 #: Fields of a job that have the same name and meaning in both bodies.
 _SAME = (
     *("model", "user", "stop", "ignore_eos", "grammar", "response_format", "timeout_s"),
-    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "logit_bias"),
+    *(
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "logit_bias",
+    ),
 )
 
 

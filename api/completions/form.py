@@ -1,10 +1,13 @@
 """In which form the events of a job are told. It is kept with the job, whose answer may be fetched later."""
 
-from typing import Literal
+from typing import Literal, get_args
+
+from pydantic import ValidationError
 
 from shared.protocol import Frozen
 
 Endpoint = Literal["/v1/chat/completions", "/v1/completions"]
+ENDPOINTS: tuple[Endpoint, ...] = get_args(Endpoint)
 
 
 class Form(Frozen):
@@ -25,6 +28,14 @@ class Form(Frozen):
 
     def call_id(self, job_id: str) -> str:
         return self.id_prefix + job_id
+
+    @classmethod
+    def of_note(cls, note: str) -> "Form | None":
+        """``None`` for a note of another route."""
+        try:
+            return cls.model_validate_json(note)
+        except ValidationError:
+            return None
 
     def to_note(self) -> str:
         return self.model_dump_json(exclude_none=True)

@@ -5,8 +5,9 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from api import examples
-from api.bounds import check_bounds
+from api.admission import check_request
 from api.deps import CallerDep, GatewayDep, RequestIdDep
+from api.job_view import note_of
 from api.parameters import IDEMPOTENCY_KEY, IdempotencyKey
 from api.responses import KEYED_ROUTE, header, refusals
 from api.validation import parse_generate_request
@@ -14,12 +15,15 @@ from shared.errors import (
     BadRequest,
     BodyTimedOut,
     IdempotencyConflict,
+    ModelNotFound,
     NoWorkerReady,
     Overloaded,
+    PromptTooLong,
     QueueFull,
     RedisFull,
     ShuttingDown,
     TooManyJobs,
+    UnsupportedParameter,
 )
 from shared.protocol import JobStatus
 
@@ -69,6 +73,9 @@ _NAMED_BEFORE = {
     responses=refusals(
         *KEYED_ROUTE,
         BodyTimedOut,
+        PromptTooLong,
+        UnsupportedParameter,
+        ModelNotFound,
         IdempotencyConflict,
         QueueFull,
         TooManyJobs,
@@ -93,13 +100,16 @@ async def generate(
     raw = await request.body()
     gateway.drain.check_admission()
     body = parse_generate_request(raw)
-    check_bounds(body, gateway.settings)
+    model = await gateway.models.find(body.model)
+    check_request(body, model, gateway.settings)
     job = await run_in_threadpool(
         gateway.broker.submit,
         body,
         request_id,
         owner=caller.owner,
         idempotency_key=idempotency_key,
+        model=model.name,
+        note=note_of(body.user),
     )
     response.status_code = 202 if job.is_new else 200
     links = Links(job=f"/jobs/{job.job_id}", stream=f"/jobs/{job.job_id}/stream")

@@ -1,0 +1,48 @@
+"""Puts the jobs of a call into their queues: all of them, or none. Blocking."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from api.completions.call import Call
+from shared.broker import Broker, Submitted
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who sent the call, and in which request."""
+
+    request_id: str
+    owner: str
+    idempotency_key: str | None
+
+
+def submit_call(broker: Broker, call: Call, model: str, origin: Origin) -> list[Submitted]:
+    """Raises what ``Broker.submit`` raises; then those that it took before are cancelled."""
+    # NOTE: here `shared.shapes.check_shape(call.jobs[0], call.form.tool_format)` belongs.
+    taken: list[Submitted] = []
+    try:
+        for index, job in enumerate(call.jobs):
+            taken.append(
+                broker.submit(
+                    job,
+                    origin.request_id,
+                    owner=origin.owner,
+                    idempotency_key=_key(call, origin.idempotency_key, index),
+                    model=model,
+                    note=call.form.to_note(),
+                )
+            )
+    except Exception:
+        cancel_jobs(broker, [job.job_id for job in taken if job.is_new])
+        raise
+    return taken
+
+
+def cancel_jobs(broker: Broker, job_ids: Sequence[str]) -> None:
+    for job_id in job_ids:
+        broker.cancel(job_id)
+
+
+def _key(call: Call, given: str | None, index: int) -> str | None:
+    """One for each job. A given one has no space in it, so it is not that of another route."""
+    return None if given is None else f"{call.form.endpoint} {index} {given}"
