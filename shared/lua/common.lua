@@ -18,6 +18,10 @@ local function suspects_key(model) return 'rq:queue:' .. model .. ':suspect' end
 local WORKERS, SERVICE, DEADLINES, JOBS = P .. 'workers', P .. 'totals', P .. 'deadlines', P .. 'jobs'
 local WAITING, SERVED, NEWS, OPEN = P .. 'waiting', P .. 'served', P .. 'news', P .. 'open'
 local FAILURES = P .. 'failures'
+local BATCHES, OPEN_BATCHES = P .. 'batches', P .. 'open-batches'
+local function batch_key(id) return P .. 'batch:' .. id end
+local function batch_lease_key(id) return P .. 'batch-lease:' .. id end
+local function file_readers_key(id) return P .. 'file-readers:' .. id end
 -- More entries than a job can have tokens (shared/settings.py): no legitimate one reaches it.
 local MAX_STREAM_ENTRIES = 1100000
 
