@@ -6,8 +6,10 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from redis.asyncio import Redis as AsyncRedis
 
+from api.batches.holder import BatchHolder
 from api.complaints import Complaints
 from api.drain import Drain
+from api.files.store import FileStore
 from api.hub import Hub
 from api.keyring import Caller
 from api.model_reads import ModelReader
@@ -29,6 +31,8 @@ class Gateway:
     drain: Drain
     complaints: Complaints
     models: ModelReader
+    files: FileStore
+    batches: BatchHolder
 
 
 def _gateway(request: Request) -> Gateway:

@@ -100,7 +100,9 @@ class FileStore:
 
     def check_room(self, num_bytes: int) -> None:
         """Raises ``StorageFull`` if so many more would pass the bound."""
-        used = sum(max(size, _LEAST_BYTES) for name, size, _ in self._scan() if not name.endswith(_RECORDS))
+        used = sum(
+            max(size, _LEAST_BYTES) for name, size, _ in self._scan() if not name.endswith(_RECORDS)
+        )
         if used + max(num_bytes, _LEAST_BYTES) > self._max_bytes:
             raise StorageFull(
                 f"The files hold {used} of {self._max_bytes} bytes (file_store_max_bytes); delete "

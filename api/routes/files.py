@@ -66,7 +66,9 @@ async def list_files(
     purpose: Annotated[Literal["batch", "batch_output"] | None, Query()] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = MAX_PAGE,
     order: Annotated[Literal["asc", "desc"], Query()] = "desc",
-    after: Annotated[str | None, Query(description="id of the last file of the page before")] = None,
+    after: Annotated[
+        str | None, Query(description="id of the last file of the page before")
+    ] = None,
 ) -> dict[str, Any]:
     """Those of the key that asks; an admin key sees all."""
     records = await run_in_threadpool(gateway.files.records, time.time())
