@@ -9,7 +9,7 @@ import errno
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -172,13 +172,11 @@ class FileStore:
     def _scan(self) -> list[tuple[str, int, float]]:
         """Name, bytes, and when it changed."""
         found = []
-        with storage_errors(), os.scandir(self.folder) as entries:
+        with suppress(FileNotFoundError), storage_errors(), os.scandir(self._folder) as entries:
             for entry in entries:
-                try:
+                with suppress(FileNotFoundError):
                     stat = entry.stat()
-                except FileNotFoundError:
-                    continue
-                found.append((entry.name, stat.st_size, stat.st_mtime))
+                    found.append((entry.name, stat.st_size, stat.st_mtime))
         return found
 
     def _record_path(self, file_id: str) -> Path:
