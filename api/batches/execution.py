@@ -58,6 +58,7 @@ class Execution:
         """Until every line is on record."""
         pause_s = _LEAST_PAUSE_S
         while True:
+            self._lease.check()
             if not self._ending and (ending := self._why_to_end()):
                 await self._end_early(ending)
             await self._fill()

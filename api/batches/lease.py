@@ -51,14 +51,18 @@ class Lease:
         """Whether it was ``before``, and so is ``after`` now. Raises ``LeaseLost``."""
         return await self._run(self._ttl_s, before, after, fields)
 
+    def check(self) -> None:
+        """Raises ``LeaseLost`` as soon as that is known: who waits for jobs records nothing."""
+        if self.is_lost:
+            raise LeaseLost
+
     async def release(self) -> None:
         """Another gateway need not wait for its end."""
         if not self.is_lost:
             await self._run(0.001, "", "", {})
 
     async def _run(self, ttl_s: float, before: str, after: str, fields: dict[str, Any]) -> bool:
-        if self.is_lost:
-            raise LeaseLost
+        self.check()
         ttl_ms = max(1, int(ttl_s * 1000))
         words = [word for pair in fields.items() for word in pair]
         args = (self.batch_id, self.fence, ttl_ms, before, after, self._keep_s, *words)
