@@ -10,12 +10,16 @@ from fastapi import Depends, FastAPI
 
 from api.access import Access
 from api.asking import Asking
+from api.batches.holder import BatchHolder
+from api.batches.tools import BatchTools
 from api.body_budget import BodyBudget
 from api.complaints import Complaints
 from api.completions.form import ENDPOINTS
 from api.deps import Gateway
 from api.drain import Drain
 from api.errors import install_error_handlers
+from api.files.store import FileStore
+from api.files.tidying import keep_tidy
 from api.hub import BLOCK_MS, Hub
 from api.job_reads import read_job
 from api.job_view import JobView
@@ -27,8 +31,10 @@ from api.query import refuse_unknown_parameters
 from api.rate import limit_rate
 from api.request_id import RequestId
 from api.routes import (
+    batches,
     chat_completions,
     completions,
+    files,
     generate,
     jobs,
     metrics,
@@ -50,6 +56,8 @@ from shared.settings import Settings
 
 #: Reads that may be under way at once; redis-py's 100 would fail a burst of polling clients.
 _MAX_READ_CONNECTIONS = 512
+#: Of an upload beside its file.
+_FORM_BYTES = 65_536
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -67,26 +75,17 @@ def create_app(settings: Settings) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     checks = [Depends(limit_rate), Depends(refuse_unknown_parameters)]
-    for routes in (
-        generate,
-        jobs,
-        stream,
-        chat_completions,
-        completions,
-        models,
-        metrics,
-        status,
-        tokens,
-    ):
+    openai = (chat_completions, completions, models, files, batches)
+    for routes in (generate, jobs, stream, *openai, metrics, status, tokens):
         app.include_router(routes.router, dependencies=checks)
     install_error_handlers(app)
+    json_paths = ("/generate", *ENDPOINTS, *TOKEN_PATHS)
     limits = BodyLimits(
-        {
-            ("POST", path): settings.max_body_bytes
-            for path in ("/generate", *ENDPOINTS, *TOKEN_PATHS)
-        },
+        {("POST", path): settings.max_body_bytes for path in json_paths}
+        | {("POST", "/v1/files"): settings.max_file_bytes + _FORM_BYTES},
         timeout_s=settings.body_timeout_s,
         deadline_s=settings.body_deadline_s,
+        streamed_s={("POST", "/v1/files"): settings.file_deadline_s},
     )
     app.state.body_budget = BodyBudget(settings.max_inflight_body_bytes)
     app.add_middleware(BodyLimit, limits=limits, budget=app.state.body_budget)
@@ -121,20 +120,34 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         hub = Hub(streams, reads, uuid4().hex, complaints)
         sweeper = Sweeper.from_settings(settings)
         upkeep = Upkeep(client, broker, sweeper, complaints, result_ttl_s=settings.result_ttl_s)
-        tasks = [asyncio.create_task(hub.run()), asyncio.create_task(upkeep.run())]
-        stack.push_async_callback(_end, tasks)
         drain = Drain(settings.stream_grace_s)
         asking = Asking(waits, reads, complaints)
         models = ModelReader(reads, model, settings.model, settings.worker_grace_s)
+        files = FileStore(settings.files_folder, settings.file_store_max_bytes)
+        holder = BatchHolder(BatchTools(settings, reads, broker, models, files, drain))
         gateway = Gateway(
-            settings, model, reads, broker, hub, upkeep, Vitals(), drain, complaints, models, asking
+            settings,
+            model,
+            reads,
+            broker,
+            hub,
+            upkeep,
+            Vitals(),
+            drain,
+            complaints,
+            models,
+            asking,
+            files,
+            holder,
         )
 
         def read_any_job(job_id: str) -> Awaitable[JobView]:
             return read_job(gateway, job_id, ANYBODY)
 
         sender = WebhookSender(reads, settings, read_any_job, complaints)
-        tasks += [asyncio.create_task(sender.run()), asyncio.create_task(asking.run())]
+        tidying = keep_tidy(files, reads)
+        runs = (hub.run(), upkeep.run(), holder.run(), tidying, asking.run(), sender.run())
+        stack.push_async_callback(_end, [asyncio.create_task(run) for run in runs])
         yield gateway
 
 

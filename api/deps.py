@@ -7,8 +7,10 @@ from fastapi import Depends, Request
 from redis.asyncio import Redis as AsyncRedis
 
 from api.asking import Asking
+from api.batches.holder import BatchHolder
 from api.complaints import Complaints
 from api.drain import Drain
+from api.files.store import FileStore
 from api.hub import Hub
 from api.keyring import Caller
 from api.model_reads import ModelReader
@@ -31,6 +33,8 @@ class Gateway:
     complaints: Complaints
     models: ModelReader
     asking: Asking
+    files: FileStore
+    batches: BatchHolder
 
 
 def _gateway(request: Request) -> Gateway:

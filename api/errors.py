@@ -21,8 +21,12 @@ from api.openai_errors import is_openai_path, openai_body, openai_status
 from api.validation import InvalidRequest, Problem, find_problems
 from shared.errors import (
     BadRequest,
+    BatchEnded,
+    BatchNotFound,
     BodyTimedOut,
     BodyTooLarge,
+    FileInUse,
+    FileNotStored,
     Forbidden,
     GenerationTimedOut,
     HeadersTooLarge,
@@ -37,6 +41,7 @@ from shared.errors import (
     RedisUnavailable,
     RouteNotFound,
     ServiceError,
+    StorageFull,
     TooManyRequests,
     Unauthorized,
     Unavailable,
@@ -53,6 +58,11 @@ STATUS: dict[type[ServiceError], int] = {
     Unauthorized: 401,
     Forbidden: 403,
     IdempotencyConflict: 409,
+    FileInUse: 409,
+    BatchEnded: 409,
+    FileNotStored: 404,
+    BatchNotFound: 404,
+    StorageFull: 507,
     TooManyRequests: 429,
     HeadersTooLarge: 431,
     # Of jobs that were run: no status that clients take for a reason to have them run again.

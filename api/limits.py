@@ -25,6 +25,8 @@ class BodyLimits:
     default_bytes: int = DEFAULT_BODY_BYTES
     timeout_s: float = 30  #: between two pieces
     deadline_s: float = 300  #: of the whole body
+    #: Routes that put what comes aside at once, with their own deadline.
+    streamed_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def of(self, method: str, path: str) -> int:
         return self.routes.get((method, path), self.default_bytes)
@@ -37,6 +39,7 @@ class _CountedBody:
     timeout_s: float
     deadline_s: float
     budget: BodyBudget
+    is_streamed: bool = False  #: of what came before, nothing is held
     began_s: float = field(default_factory=monotonic, init=False)
     num_bytes: int = field(default=0, init=False)
     held_bytes: int = field(default=0, init=False)
@@ -51,6 +54,8 @@ class _CountedBody:
         if self.num_bytes > self.max_bytes:
             raise _too_large(self.max_bytes)
         if not self.is_answered:
+            if self.is_streamed:
+                self._give_back()
             self.budget.take(num_bytes)
             self.held_bytes += num_bytes
         return message
@@ -75,6 +80,9 @@ class _CountedBody:
 
     def release(self) -> None:
         self.is_answered = True
+        self._give_back()
+
+    def _give_back(self) -> None:
         self.budget.give_back(self.held_bytes)
         self.held_bytes = 0
 
@@ -95,8 +103,14 @@ class BodyLimit:
         if _announced_bytes(scope) > max_bytes:
             await error_response(_too_large(max_bytes))(scope, receive, send)
             return
+        streamed_s = self._limits.streamed_s.get((scope["method"], scope["path"]))
         body = _CountedBody(
-            receive, max_bytes, self._limits.timeout_s, self._limits.deadline_s, self._budget
+            receive,
+            max_bytes,
+            self._limits.timeout_s,
+            self._limits.deadline_s if streamed_s is None else streamed_s,
+            self._budget,
+            is_streamed=streamed_s is not None,
         )
 
         async def watched_send(message: Message) -> None:

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from api.access import needs_key
+from api.batches.body import batch_body, file_form
 from api.completions.body_schema import call_body
 from api.completions.form import ENDPOINTS
 from api.keyring import Keyring
@@ -68,6 +69,8 @@ def _document(app: FastAPI, settings: Settings, keyring: Keyring) -> dict[str, A
         paths[endpoint]["post"]["requestBody"] = call_body(endpoint)
     for path in TOKEN_PATHS:
         paths[path]["post"]["requestBody"] = token_body(path, settings)
+    paths["/v1/files"]["post"]["requestBody"] = file_form()
+    paths["/v1/batches"]["post"]["requestBody"] = batch_body()
     longest_s = settings.max_wait_s
     wait_s = _parameter(paths["/jobs/{job_id}"]["get"], "wait_s")
     wait_s |= {"maximum": longest_s, "examples": [min(30, longest_s)]}

@@ -9,6 +9,8 @@ KNOWN_PARAMETERS = {
     ("GET", "/jobs"): {"limit", "before"},
     ("GET", "/jobs/{job_id}"): {"wait_s"},
     ("GET", "/jobs/{job_id}/stream"): {"from"},
+    ("GET", "/v1/files"): {"purpose", "limit", "order", "after"},
+    ("GET", "/v1/batches"): {"limit", "after"},
 }
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli import batch as batch_commands
 from cli import model as model_commands
 from shared.errors import ServiceError
 from shared.settings import Settings, load_settings
@@ -25,6 +26,7 @@ app = typer.Typer(
     "Every setting can also be given as MINI_VLLM_<NAME> in the environment.",
 )
 app.add_typer(model_commands.app, name="model")
+app.add_typer(batch_commands.app, name="batch")
 
 
 def _default(field: str) -> Any:

@@ -11,26 +11,20 @@ from uuid import uuid4
 
 import httpx
 
+from cli.service import (
+    MAX_OUTAGE_S,
+    RETRY_PAUSE_S,
+    RequestFailed,
+    make_client,
+    message_of,
+    retry_after_s,
+)
 from cli.sse import ServerSentEvent, read_events
-from shared.errors import ServiceError
-
-#: A stream that breaks is taken up again; so long may the service be away.
-_MAX_OUTAGE_S = 60.0
-_RETRY_PAUSE_S = 0.5
-#: Longer than the gateway's keep-alive comments.
-_SILENCE_TIMEOUT_S = 60.0
-
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 #: What shells say of a program that Ctrl-C ended.
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
-
-
-class RequestFailed(ServiceError):
-    """The service did not do what was asked."""
-
-    code = "request_failed"
 
 
 def generate(
@@ -39,7 +33,7 @@ def generate(
     """Ctrl-C cancels the job. Raises ``ServiceError`` for a job that did not complete."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may not know every character
-    with _client(url, api_key) as client:
+    with make_client(url, api_key) as client:
         job = _submit(client, body)
         try:
             end = _print_stream(client, job["links"]["stream"])
@@ -56,20 +50,9 @@ def generate(
         raise RequestFailed(error.get("message") or f"the job was {end['status']}")
 
 
-def _client(url: str, api_key: str | None) -> httpx.Client:
-    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
-    timeout = httpx.Timeout(30, read=_SILENCE_TIMEOUT_S)
-    try:
-        return httpx.Client(base_url=url, timeout=timeout, headers=headers)
-    except UnicodeEncodeError:
-        raise RequestFailed("--api-key: must be ASCII") from None
-    except httpx.InvalidURL as error:
-        raise RequestFailed(f"--url {url}: {error}") from None
-
-
 def _submit(client: httpx.Client, body: dict[str, Any]) -> dict[str, Any]:
     """Asks again while the service is busy or away: the idempotency key makes it one job."""
-    headers, end_s = {"Idempotency-Key": uuid4().hex}, time.monotonic() + _MAX_OUTAGE_S
+    headers, end_s = {"Idempotency-Key": uuid4().hex}, time.monotonic() + MAX_OUTAGE_S
     while True:
         try:
             response = client.post("/generate", json=body, headers=headers)
@@ -82,24 +65,19 @@ def _submit(client: httpx.Client, body: dict[str, Any]) -> dict[str, Any]:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise RequestFailed(f"{client.base_url}: {error}") from None
         except httpx.TransportError as error:
-            wait_s, problem = _RETRY_PAUSE_S, f"{client.base_url}: {error or type(error).__name__}"
+            wait_s, problem = RETRY_PAUSE_S, f"{client.base_url}: {error or type(error).__name__}"
         else:
             if response.status_code in (httpx.codes.ACCEPTED, httpx.codes.OK):
                 job: dict[str, Any] = response.json()
                 return job
-            problem = _message_of(response)
+            problem = message_of(response)
             if response.status_code not in (429, 503):
                 raise RequestFailed(problem)
-            wait_s = _retry_after_s(response)
+            wait_s = retry_after_s(response)
         if time.monotonic() + wait_s > end_s:
             raise RequestFailed(problem)
         print(f"{problem} Trying again in {wait_s:g} s.", file=sys.stderr)
         time.sleep(wait_s)
-
-
-def _retry_after_s(response: httpx.Response) -> float:
-    text = response.headers.get("retry-after", "")
-    return float(text) if text.isdigit() else _RETRY_PAUSE_S
 
 
 def _print_stream(client: httpx.Client, path: str) -> dict[str, Any]:
@@ -119,9 +97,9 @@ def _print_stream(client: httpx.Client, path: str) -> dict[str, Any]:
         except (httpx.TransportError, _Away):
             pass
         broken_since_s = broken_since_s or time.monotonic()
-        if time.monotonic() - broken_since_s > _MAX_OUTAGE_S:
+        if time.monotonic() - broken_since_s > MAX_OUTAGE_S:
             raise RequestFailed("the stream broke and the service did not come back")
-        time.sleep(_RETRY_PAUSE_S)
+        time.sleep(RETRY_PAUSE_S)
 
 
 class _Away(Exception):
@@ -135,7 +113,7 @@ def _events(client: httpx.Client, path: str, last_id: str) -> Iterator[ServerSen
             raise _Away
         if response.status_code != httpx.codes.OK:
             response.read()
-            raise RequestFailed(_message_of(response))
+            raise RequestFailed(message_of(response))
         yield from read_events(response.iter_lines())
 
 
@@ -149,12 +127,3 @@ def _print_stats(end: dict[str, Any]) -> None:
     if timings.get("tokens_per_s"):
         parts.append(f"{timings['tokens_per_s']:.1f} tokens/s")
     print(", ".join(parts) + f" ({end['finish_reason']})", file=sys.stderr)
-
-
-def _message_of(response: httpx.Response) -> str:
-    try:
-        error = response.json()["error"]
-        details = [detail["message"] for detail in error.get("details") or []]
-        return "; ".join(details) or str(error["message"])
-    except (ValueError, KeyError, TypeError):
-        return f"the service answered {response.status_code}"

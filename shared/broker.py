@@ -59,7 +59,7 @@ class Broker:
         ``Unavailable`` or ``IdempotencyConflict``."""
         job_id, digest = uuid4().hex, ""
         if idempotency_key is not None:
-            job_id, digest = self._named_id(owner, idempotency_key), _digest(request)
+            job_id, digest = self.named_id(owner, idempotency_key), _digest(request)
         seed = request.seed if request.seed is not None else secrets.randbelow(MAX_SEED + 1)
         args = JobArgs(request=request, seed=seed, request_id=request_id)
         model = model or self._model
@@ -147,7 +147,7 @@ class Broker:
         served: Any = self._client.hkeys(SERVED)
         return {self._model, *(model.decode(errors="replace") for model in served)}
 
-    def _named_id(self, owner: str, idempotency_key: str) -> str:
+    def named_id(self, owner: str, idempotency_key: str) -> str:
         """The same for the same owner and key, and not to be guessed by anybody else."""
         fresh = secrets.token_hex(32).encode()
         secret: Any = self._client.set(SECRET, fresh, nx=True, get=True) or fresh

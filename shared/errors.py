@@ -8,11 +8,17 @@ ServiceError
 │   ├── UnsupportedParameter  unsupported_parameter
 │   └── PromptTooLong         context_length_exceeded
 ├── IdempotencyConflict       idempotency_conflict
+├── FileNotStored             file_not_found
+├── FileInUse                 file_in_use
+├── StorageFull               storage_full
+├── BatchNotFound             batch_not_found
+├── BatchEnded                batch_ended
 ├── Unauthorized              unauthorized
 ├── Forbidden                 forbidden
 ├── TooManyRequests
 │   ├── QueueFull             queue_full
 │   ├── TooManyJobs           too_many_jobs
+│   ├── TooManyBatches        too_many_batches
 │   └── RateLimited           rate_limited
 ├── JobNotFound               job_not_found
 ├── JobCancelled              job_cancelled
@@ -25,6 +31,7 @@ ServiceError
 │   ├── RedisFull             redis_full
 │   ├── NoWorkerReady         no_worker_ready
 │   ├── ShuttingDown          shutting_down
+│   ├── StorageUnusable       storage_unusable
 │   └── Overloaded            overloaded
 ├── GenerationTimedOut        timeout
 ├── NoChatTemplate            no_chat_template
@@ -133,6 +140,42 @@ class RateLimited(TooManyRequests):
     code = "rate_limited"
 
 
+class TooManyBatches(TooManyRequests):
+    """Too many batches have not ended yet."""
+
+    code = "too_many_batches"
+
+
+class FileNotStored(ServiceError):
+    """There is no file with this id; it may have expired."""
+
+    code = "file_not_found"
+
+
+class FileInUse(ServiceError):
+    """A batch that has not ended reads this file."""
+
+    code = "file_in_use"
+
+
+class StorageFull(ServiceError):
+    """There is no room for more files; delete some, or wait until some expire."""
+
+    code = "storage_full"
+
+
+class BatchNotFound(ServiceError):
+    """There is no batch with this id; it may have expired."""
+
+    code = "batch_not_found"
+
+
+class BatchEnded(ServiceError):
+    """The batch is past the point where it could be cancelled."""
+
+    code = "batch_ended"
+
+
 class JobNotFound(ServiceError):
     """There is no job with this id; it may have expired."""
 
@@ -197,6 +240,12 @@ class ShuttingDown(Unavailable):
     """This gateway is stopping and accepts no more jobs; try again in a moment."""
 
     code = "shutting_down"
+
+
+class StorageUnusable(Unavailable):
+    """The folder of the files cannot be used; the logs say more."""
+
+    code = "storage_unusable"
 
 
 class Overloaded(Unavailable):

@@ -50,6 +50,12 @@ NEWS = PREFIX + "news"
 #: Sorted set of the ids of deliveries to webhooks that are not settled, by when they are due in ms.
 WEBHOOKS = PREFIX + "webhooks"
 
+#: Sorted set of batch ids by creation time in ms; with ``:<owner>`` those of one owner.
+BATCHES = PREFIX + "batches"
+
+#: Set of the ids of batches that have not ended, or of whose end nobody has told yet.
+OPEN_BATCHES = PREFIX + "open-batches"
+
 #: String: what makes job ids of idempotency keys unguessable; drawn once.
 SECRET = PREFIX + "secret"
 
@@ -137,3 +143,23 @@ def bell_key(incarnation: str) -> str:
 def wake_key(gateway_id: str) -> str:
     """Stream that a gateway's hub reads beside the jobs' streams, to be woken when a follower joins."""
     return f"{PREFIX}wake:{gateway_id}"
+
+
+def batches_key(owner: str) -> str:
+    """Sorted set like ``BATCHES``, of one owner."""
+    return f"{BATCHES}:{owner}" if owner else BATCHES
+
+
+def batch_key(batch_id: str) -> str:
+    """Hash: one batch (what was asked for, status, times in s, progress, fence)."""
+    return f"{PREFIX}batch:{batch_id}"
+
+
+def batch_lease_key(batch_id: str) -> str:
+    """String with a TTL: there while a gateway holds the batch; its fence."""
+    return f"{PREFIX}batch-lease:{batch_id}"
+
+
+def file_readers_key(file_id: str) -> str:
+    """Set: ids of the batches that have not ended and read this file."""
+    return f"{PREFIX}file-readers:{file_id}"

@@ -10,7 +10,7 @@ from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import NoScriptError
 
 #: Refused when Redis is full. The others go on: what was accepted is to be finished, and that frees.
-_NEEDS_MEMORY = {"submit"}
+_NEEDS_MEMORY = {"submit", "create_batch"}
 
 
 @cache

@@ -172,6 +172,27 @@ class Settings(Basics):
         60, gt=0, description="how long jobs are taken while no worker is there"
     )
 
+    file_dir: Path | None = Field(
+        None,
+        description="files of /v1/files; default: `files` in data_dir. Gateways of one service share it",
+    )
+    file_store_max_bytes: int = Field(2_147_483_648, ge=1_048_576, description="of all files")
+    max_file_bytes: int = Field(209_715_200, ge=1024, description="of one uploaded file")
+    file_ttl_s: int = Field(
+        2_592_000, ge=3600, description="files without expiry of their own, and ended batches"
+    )
+    file_deadline_s: float = Field(3600, gt=0, description="in which an upload must come, else 408")
+    batch_max_lines: int = Field(50_000, ge=1, description="requests of one batch")
+    batch_max_open: int = Field(1000, ge=1, description="batches that have not ended")
+    batch_max_running: int = Field(4, ge=1, description="batches that a gateway runs at once")
+    batch_lease_s: float = Field(
+        15, ge=1, le=600, description="after it another gateway takes a batch over"
+    )
+
+    @property
+    def files_folder(self) -> Path:
+        return self.file_dir or self.data_dir / "files"
+
     @field_validator("webhook_secret")
     @classmethod
     def _is_secret(cls, value: SecretStr) -> SecretStr:

@@ -19,6 +19,10 @@ local WORKERS, SERVICE, DEADLINES, JOBS = P .. 'workers', P .. 'totals', P .. 'd
 local WAITING, SERVED, NEWS, OPEN = P .. 'waiting', P .. 'served', P .. 'news', P .. 'open'
 local FAILURES, WEBHOOKS = P .. 'failures', P .. 'webhooks'
 local function webhook_key(id) return P .. 'webhook:' .. id end
+local BATCHES, OPEN_BATCHES = P .. 'batches', P .. 'open-batches'
+local function batch_key(id) return P .. 'batch:' .. id end
+local function batch_lease_key(id) return P .. 'batch-lease:' .. id end
+local function file_readers_key(id) return P .. 'file-readers:' .. id end
 -- More entries than a job can have tokens (shared/settings.py): no legitimate one reaches it.
 local MAX_STREAM_ENTRIES = 1100000
 
