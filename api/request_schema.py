@@ -3,6 +3,7 @@ therefore does not know of it. Pure."""
 
 from typing import Any
 
+from api.message_schema import tell_roles
 from shared.protocol import GenerateRequest
 from shared.settings import Settings
 
@@ -31,6 +32,7 @@ def request_body(settings: Settings) -> dict[str, Any]:
     text["maxLength"] = settings.max_prompt_chars
     messages["maxItems"] = settings.max_messages
     messages["items"]["properties"]["content"]["maxLength"] = settings.max_prompt_chars
+    tell_roles(messages["items"])
     stop, stops = _branch(fields["stop"], "string"), _branch(fields["stop"], "array")
     stop["maxLength"] = stops["items"]["maxLength"] = settings.max_stop_chars
     stops["maxItems"] = settings.max_stops
