@@ -4,8 +4,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from api.request_schema import inlined
+from api.request_schema import inlined, whole_message
 from shared.asks import ApplyTemplate, Detokenize, Tokenize
+from shared.protocol.request import MAX_TOKEN_ID
 from shared.settings import Settings
 
 _KINDS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
@@ -26,9 +27,12 @@ def token_body(path: str, settings: Settings) -> dict[str, Any]:
         case "/tokenize":
             fields["content"]["maxLength"] = settings.max_prompt_chars
         case "/detokenize":
-            fields["tokens"]["maxItems"] = settings.max_prompt_chars
+            # NOTE: pydantic leaves the bounds out of it.
+            number = {"type": "integer", "minimum": 0, "maximum": MAX_TOKEN_ID}
+            fields["tokens"] |= {"maxItems": settings.max_prompt_chars, "items": number}
         case "/apply-template":
             fields["messages"]["maxItems"] = settings.max_messages
+            fields["messages"]["items"] = whole_message(fields["messages"]["items"])
     examples = {"example": {"value": example}}
     return {
         "required": True,

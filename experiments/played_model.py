@@ -25,7 +25,13 @@ class PlayedModel:
             llama_cpp="none",
         )
 
-    def tokenize(self, text: str, *, raw: bool) -> list[int]:
+    def tokenize(
+        self,
+        text: str,
+        *,
+        raw: bool,
+        add_special: bool = True,  # noqa: ARG002
+    ) -> list[int]:
         return list(range(_FIRST_TOKEN, _FIRST_TOKEN + self.count_at_least(text, raw=raw)))
 
     def count_at_least(self, text: str, *, raw: bool) -> int:  # noqa: ARG002
@@ -42,6 +48,9 @@ class PlayedModel:
 
     def piece(self, token: int) -> bytes:
         return f" {token % 1000:03}".encode()
+
+    def text_bytes(self, token: int) -> bytes:
+        return self.piece(token)
 
     def is_end(self, token: int) -> bool:  # noqa: ARG002
         return False

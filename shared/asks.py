@@ -14,8 +14,8 @@ from redis.asyncio import Redis as AsyncRedis
 from shared.errors import NoWorkerReady, Overloaded
 from shared.keys import answer_key, answered_key, answerers_key, asks_key
 from shared.protocol import MESSAGES_CEILING, PROMPT_CHARS_CEILING, PROMPT_TOKENS_CEILING, Message
-from shared.protocol.base import Frozen, Text
-from shared.protocol.request import TokenId
+from shared.protocol.base import Frozen, Integer, Text
+from shared.protocol.request import MAX_TOKEN_ID
 from shared.scripts import run_script_async
 
 #: Waiting in one list; a worker answers hundreds in a second.
@@ -25,6 +25,7 @@ ANSWER_TTL_S = 30
 #: How long a worker counts as one that answers, after it said so.
 ANSWERER_TTL_S = 5
 
+_TokenId = Annotated[Integer, Field(ge=0, le=MAX_TOKEN_ID)]
 _ModelField = Annotated[Text, Field(min_length=1, max_length=1024)] | None
 
 
@@ -41,7 +42,7 @@ class Tokenize(Frozen):
 class Detokenize(Frozen):
     """The body of ``POST /detokenize``."""
 
-    tokens: tuple[TokenId, ...] = Field(max_length=PROMPT_TOKENS_CEILING, fail_fast=True)
+    tokens: tuple[_TokenId, ...] = Field(max_length=PROMPT_TOKENS_CEILING, fail_fast=True)
     model: _ModelField = Field(None, description="none: the gateway's own")
 
 

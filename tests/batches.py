@@ -31,7 +31,10 @@ def client_of(gateway: RunningGateway, key: str = "none") -> openai.OpenAI:
 def create(client: openai.OpenAI, content: bytes, **fields: Any) -> Batch:
     file = client.files.create(file=("in.jsonl", content), purpose="batch")
     return client.batches.create(
-        input_file_id=file.id, endpoint=CHAT, completion_window="24h", **fields
+        input_file_id=file.id,
+        endpoint="/v1/chat/completions",
+        completion_window="24h",
+        **fields,
     )
 
 

@@ -11,11 +11,13 @@ from api.batches.store import cancel_batch as cancel
 from api.batches.store import create_batch as create
 from api.batches.store import find_batch
 from api.batches.store import list_batches as read_page
+from api.bounds import webhook_problems
 from api.deps import CallerDep, GatewayDep, RequestIdDep
 from api.parameters import IdempotencyKey
 from api.responses import KEYED_ROUTE, openai_refusals
 from api.routes.files import find_file
 from api.routes.generate import check_idempotency_key
+from api.validation import InvalidRequest
 from shared.errors import (
     BadRequest,
     BatchEnded,
@@ -58,6 +60,8 @@ async def create_batch(
     raw = await request.body()
     gateway.drain.check_admission()
     asked = await run_in_threadpool(parse_batch_body, raw, request_id)
+    if problems := webhook_problems(asked.webhook_url, gateway.settings):
+        raise InvalidRequest(problems)
     record = await find_file(gateway, asked.input_file_id, caller)
     if record.purpose != "batch":
         raise BadRequest("input_file_id: must be a file of purpose 'batch'", field="input_file_id")

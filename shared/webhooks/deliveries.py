@@ -51,6 +51,13 @@ def enqueue(client: Redis, delivery_id: str, url: str, type: str, data: str, *, 
     run_script(client, "put_webhook", delivery_id, url, type, data, ttl_s)
 
 
+async def enqueue_async(
+    client: AsyncRedis, delivery_id: str, url: str, type: str, data: str, *, ttl_s: int
+) -> None:
+    """``enqueue``, without blocking."""
+    await run_script_async(client, "put_webhook", delivery_id, url, type, data, ttl_s)
+
+
 async def take_due(
     client: AsyncRedis, *, lease_ms: int, most: int, most_per_host: int, busy: list[str]
 ) -> list[Delivery]:
