@@ -246,12 +246,12 @@ def test_a_killed_gateway_costs_nothing(
         )
         other.signal(signal.SIGKILL)
         other.wait()
-    fence = int(flushed.hget(batch_key(batch.id), "fence") or 0)  # type: ignore[arg-type]
+    fence = int(flushed.hget(batch_key(batch.id), "fence") or 0)
     assert alice.batches.retrieve(batch.id).status == "in_progress"
     batches.app.state.gateway.drain._is_closing = False
     batches.app.state.gateway.drain._until_s = None
     batch = wait_until(alice, batch, deadline_s=60)
-    assert int(flushed.hget(batch_key(batch.id), "fence") or 0) == fence + 1  # type: ignore[arg-type]
+    assert int(flushed.hget(batch_key(batch.id), "fence") or 0) == fence + 1
     assert batch.status == "completed"
     assert ids(rows(alice, batch.output_file_id)) == [f"c{i}" for i in range(2000)]
     assert batch.request_counts
@@ -262,7 +262,8 @@ def test_a_killed_gateway_costs_nothing(
 def test_jobs_that_redis_has_lost_are_submitted_again(alice: openai.OpenAI, flushed: Redis) -> None:
     batch = create(alice, lines(5))
     wait_for(lambda: flushed.llen(LOW) == 5, "all wait")
-    for job_id in flushed.lrange(LOW, 0, -1):  # type: ignore[union-attr]
+    waiting: Any = flushed.lrange(LOW, 0, -1)
+    for job_id in waiting:
         flushed.delete(job_key(job_id.decode()))
     flushed.delete(LOW)
     wait_for(lambda: flushed.llen(LOW) == 5, "all wait again")
@@ -307,7 +308,9 @@ def test_a_batch_is_its_owners_and_is_listed_in_pages(
         assert missing.value.code == "batch_not_found"
     with pytest.raises(openai.NotFoundError):
         bob.batches.create(
-            input_file_id=made[0].input_file_id, endpoint=CHAT, completion_window="24h"
+            input_file_id=made[0].input_file_id,
+            endpoint="/v1/chat/completions",
+            completion_window="24h",
         )
     for batch in made:
         wait_until(alice, batch)
@@ -319,7 +322,7 @@ def test_the_same_idempotency_key_is_the_same_batch(alice: openai.OpenAI) -> Non
     def again(**metadata: str) -> str:
         return alice.batches.create(
             input_file_id=file.id,
-            endpoint=CHAT,
+            endpoint="/v1/chat/completions",
             completion_window="24h",
             metadata=metadata,
             extra_headers={"Idempotency-Key": "one"},
