@@ -22,7 +22,7 @@ from api.completions.ends import error_of
 from api.completions.submission import cancel_jobs
 from api.deps import Gateway
 from api.errors import status_of
-from api.hub import FollowedJob, any_changed
+from api.followed_job import FollowedJob, any_changed
 from api.openai_errors import openai_body, openai_status
 from api.sse import KEEP_ALIVE, cancel_when_gone
 from shared.connection import RedisError

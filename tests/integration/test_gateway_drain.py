@@ -10,7 +10,7 @@ import httpx
 import pytest
 from redis import Redis
 
-from shared.keys import wake_key
+from shared.keys import job_key, wake_key
 from tests.gateway import PlayedWorker
 from tests.gateway_process import GatewayProcess, running
 from tests.integration.conftest import MODEL
@@ -151,3 +151,32 @@ def test_with_nobody_following_it_ends_at_once(valkey_url: str, flushed: Redis) 
         submit(http)
         gateway.signal(signal.SIGTERM)
         assert_ended_well(gateway)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_who_waits_for_a_completion_is_told_that_the_gateway_ends(
+    valkey_url: str, flushed: Redis, stream: bool
+) -> None:
+    """Its job is for nobody then: who comes again, to another gateway, has another one."""
+    worker = PlayedWorker(flushed, "worker-0", MODEL)
+    body = {"prompt": "x", "stream": stream}
+    with (
+        running(valkey_url, MINI_VLLM_STREAM_GRACE_S="0") as gateway,
+        gateway.client() as http,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        asked = pool.submit(http.post, "/v1/completions", json=body)
+        job_id = worker.take()
+        worker.start(job_id)
+        worker.token(job_id, 0, "a")
+        if stream:  # else its headers wait for what has come
+            wait_for(lambda: flushed.hget(job_key(job_id), "count") == b"1", "it is written")
+        gateway.signal(signal.SIGTERM)
+        response = asked.result(timeout=20)
+        assert_ended_well(gateway)
+    assert "shutting_down" in response.text
+    if stream:
+        assert response.text.endswith("data: [DONE]\n\n")
+    else:
+        assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+    assert worker.emit(job_id, None) == {job_id: "cancelled"}

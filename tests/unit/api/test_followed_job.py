@@ -1,4 +1,4 @@
-from api.hub import FollowedJob
+from api.followed_job import FollowedJob
 from shared.protocol import Event, StartEvent, TokenEvent, to_wire
 from tests.unit.api.test_sse import END
 
