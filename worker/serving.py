@@ -4,7 +4,7 @@ import logging
 from contextlib import closing
 from pathlib import Path
 
-from shared.connection import connect
+from shared.connection import READ_TIMEOUT_S, connect
 from shared.errors import SetupError
 from shared.failures import forget_failure
 from shared.models import ResolvedModel
@@ -128,7 +128,7 @@ def serve(
         "same tokens in any batch" if invariant else "tokens may depend on the batch (this format)",
     )
     announce(ready_fd, "ready")
-    with Answers(connect(settings.redis_url), backend, model.name):
+    with Answers(connect(settings.redis_url, timeout_s=READ_TIMEOUT_S), backend, model.name):
         Service(engine, link, intake, pulse, drain, facts.name).run()
     intake.close()
     backend.close()
