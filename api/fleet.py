@@ -70,7 +70,7 @@ async def _members(reads: Redis) -> tuple[list[str], list[str]]:
     """The workers, and the models that one of them has served."""
     async with reads.pipeline(transaction=False) as pipe:
         pipe.smembers(WORKERS)
-        pipe.hkeys(SERVED)
+        pipe.hgetall(SERVED)
         workers, models = await pipe.execute()
     return _names(workers), _names(models)
 

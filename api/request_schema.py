@@ -3,7 +3,7 @@ therefore does not know of it. Pure."""
 
 from typing import Any
 
-from shared.protocol import GenerateRequest
+from shared.protocol import MAX_TOP_LOGPROBS, GenerateRequest
 from shared.settings import Settings
 
 _EXAMPLES = {
@@ -20,6 +20,9 @@ _EXAMPLES = {
     },
 }
 
+#: pydantic leaves them out of the schema of a union.
+LOGPROBS_BOUNDS = {"minimum": 0, "maximum": MAX_TOP_LOGPROBS}
+
 
 def request_body(settings: Settings) -> dict[str, Any]:
     """With the bounds of this gateway, which are narrower than those of the protocol."""
@@ -30,27 +33,59 @@ def request_body(settings: Settings) -> dict[str, Any]:
     text, messages = _branch(fields["prompt"], "string"), _branch(fields["messages"], "array")
     text["maxLength"] = settings.max_prompt_chars
     messages["maxItems"] = settings.max_messages
-    messages["items"]["properties"]["content"]["maxLength"] = settings.max_prompt_chars
+    content = _branch(messages["items"]["properties"]["content"], "string")
+    content["maxLength"] = settings.max_prompt_chars
+    messages["items"] = whole_message(messages["items"])
+    tokens = _branch(fields["prompt_token_ids"], "array")
+    tokens["maxItems"] = settings.max_prompt_chars
+    _branch(fields["logprobs"], "integer").update(LOGPROBS_BOUNDS)
     stop, stops = _branch(fields["stop"], "string"), _branch(fields["stop"], "array")
     stop["maxLength"] = stops["items"]["maxLength"] = settings.max_stop_chars
     stops["maxItems"] = settings.max_stops
-    whole["oneOf"] = _either(text, messages)
+    whole["oneOf"] = _either(text, messages, tokens)
     return {
         "required": True,
         "content": {"application/json": {"schema": whole, "examples": _EXAMPLES}},
     }
 
 
-def _either(text: dict[str, Any], messages: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the model's own validator says: one of the two, and null is as good as nothing."""
-    null = {"type": "null"}
+def _either(
+    text: dict[str, Any], messages: dict[str, Any], tokens: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """What the model's own validator says: one of the three, and null is as good as nothing."""
+    one_of = {"prompt": text, "messages": messages, "prompt_token_ids": tokens}
     return [
-        {"required": ["prompt"], "properties": {"prompt": text, "messages": null}},
         {
-            "required": ["messages"],
-            "properties": {"messages": messages, "prompt": null, "raw": {"const": False}},
-        },
+            "required": [name],
+            "properties": {
+                **{other: _NULL for other in one_of if other != name},
+                name: schema,
+                **({} if name == "prompt" else {"raw": {"const": False}}),
+            },
+        }
+        for name, schema in one_of.items()
     ]
+
+
+_NULL: dict[str, Any] = {"type": "null"}
+
+
+def whole_message(message: dict[str, Any]) -> dict[str, Any]:
+    """With what a role asks for: nothing but the assistant's calls of tools stands for a content."""
+    fields = message["properties"]
+    roles = [role for role in fields["role"]["enum"] if role not in ("assistant", "tool")]
+    said = {"anyOf": [b for b in fields["content"]["anyOf"] if b != _NULL]}
+    calls = _branch(fields["tool_calls"], "array")
+    calls["minItems"] = 1
+    no_calls, no_id = {"tool_calls": _NULL}, {"tool_call_id": _NULL}
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        ("content", {"role": {"enum": roles}, "content": said, **no_calls, **no_id}),
+        ("content", {"role": {"const": "tool"}, "content": said, **no_calls}),
+        ("content", {"role": {"const": "assistant"}, "content": said, **no_id}),
+        ("tool_calls", {"role": {"const": "assistant"}, "tool_calls": calls, **no_id}),
+    ]
+    branches = [{"required": ["role", needed], "properties": own} for needed, own in kinds]
+    return message | {"anyOf": branches}
 
 
 def _branch(field: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from typing import Any
 
 import httpx
 import redis
@@ -86,8 +87,15 @@ class PlayedWorker:
     """A worker without an engine: a test takes jobs with it and says what they give."""
 
     def __init__(
-        self, client: redis.Redis, name: str, model: str, *, beat_ms: int = 60_000
+        self,
+        client: redis.Redis,
+        name: str,
+        model: str,
+        *,
+        beat_ms: int = 60_000,
+        **facts: Any,
     ) -> None:
+        """``facts`` are what it reports of its model."""
         self.client = client
         self.name = name
         self.model = model
@@ -101,6 +109,7 @@ class PlayedWorker:
             slots=8,
             memory_mb=100,
             cpu_percent=50,
+            **facts,
         )
         run_script(client, "register", name, beat_ms, to_wire(report), model)
 

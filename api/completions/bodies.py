@@ -6,7 +6,7 @@ them; what is in no field here is known to ``unsupported``, or to nobody.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from shared.protocol import (
     Frozen,
@@ -26,7 +26,9 @@ MAX_JOBS = 128
 ServiceTier = Literal["auto", "default", "flex", "priority"]
 
 
-class TextPart(BaseModel):
+class TextPart(Frozen):
+    """For OpenAPI; ``_joined`` reads it."""
+
     type: Literal["text"]
     text: str
 
@@ -59,16 +61,24 @@ def _prompts(value: object) -> object:
     if not value:
         raise ValueError("must not be empty")
     if _are_tokens(value):
-        return (tuple(value),)
+        return (_tokens(value),)
     if all(isinstance(part, str) for part in value):
         return tuple(value)
     if all(isinstance(part, list) and _are_tokens(part) for part in value):
-        return tuple(tuple(part) for part in value)
+        return tuple(_tokens(part) for part in value)
     raise ValueError("must be a text, a list of texts, or one or more lists of token ids")
 
 
 def _are_tokens(value: list[Any]) -> bool:
-    return all(type(token) is int for token in value)
+    return all(type(token) is int or _is_whole(token) for token in value)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+def _tokens(value: list[Any]) -> tuple[int, ...]:
+    return tuple(int(token) for token in value)
 
 
 Content = Annotated[Text, BeforeValidator(_joined, json_schema_input_type=str | list[TextPart])]

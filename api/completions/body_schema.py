@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from api.completions.bodies import Body, ChatBody, CompletionBody
+from api.completions.bodies import MAX_JOBS, Body, ChatBody, CompletionBody
 from api.completions.form import Endpoint
-from api.request_schema import inlined
+from api.request_schema import LOGPROBS_BOUNDS, inlined, whole_message
 from shared.protocol import GenerateRequest
 
 _KINDS: dict[Endpoint, type[Body]] = {
@@ -25,21 +25,27 @@ _BOUNDED = (
     *("presence_penalty", "frequency_penalty", "repeat_penalty", "logit_bias", "timeout_s", "user"),
 )
 
+#: Of a job, what a prompt of a completion becomes.
+_INPUTS = ("prompt", "prompt_token_ids")
+
 
 def call_body(endpoint: Endpoint) -> dict[str, Any]:
     schema = _KINDS[endpoint].model_json_schema()
     whole: dict[str, Any] = inlined(schema, schema.get("$defs", {}))
     job = GenerateRequest.model_json_schema()
     bounds = inlined(job, job["$defs"])["properties"]
+    bounds["logprobs"]["anyOf"][0] |= LOGPROBS_BOUNDS
     fields = whole["properties"]
     for name in _BOUNDED:
         fields[name] = _or_null(bounds[name])
     fields["repetition_penalty"] = _or_null(bounds["repeat_penalty"])
-    if "top_logprobs" in fields:
+    if "messages" in fields:
+        fields["messages"] |= {"minItems": 1, "items": whole_message(fields["messages"]["items"])}
         fields["top_logprobs"] = bounds["logprobs"]
         fields["max_completion_tokens"] = fields["max_tokens"]
     else:
         fields["logprobs"] = bounds["logprobs"]
+        fields["prompt"] = _prompt(bounds)
     # What else OpenAI has is taken with the values that change nothing, and refused by name.
     whole["additionalProperties"] = False
     example = _EXAMPLES[endpoint]
@@ -47,6 +53,14 @@ def call_body(endpoint: Endpoint) -> dict[str, Any]:
         "required": True,
         "content": {"application/json": {"schema": whole, "example": example}},
     }
+
+
+def _prompt(bounds: dict[str, Any]) -> dict[str, Any]:
+    """OpenAI's four kinds of it; there are as many jobs as prompts, at least."""
+    text, tokens = (bounds[name]["anyOf"][0] for name in _INPUTS)
+    several = {"type": "array", "minItems": 1, "maxItems": MAX_JOBS}
+    kinds = [text, several | {"items": text}, tokens, several | {"items": tokens}]
+    return {"title": "Prompt", "anyOf": kinds}
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -93,8 +93,8 @@ class RunResponse(Response):
             await send(start)
             await self._stream(jobs, send)
             return
-        while any(self._is_open(job) for job in jobs):
-            await any_changed([job for job in jobs if not job.is_over], _WAIT_S)
+        while waiting := [job for job in jobs if self._is_open(job)]:
+            await any_changed(waiting, _WAIT_S)
         results = [_transcript(job) for job in jobs]
         run = self._run
         response = JSONResponse(run.call.answer(run.call_id, run.created_s, results))

@@ -16,14 +16,14 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _whole(value: object) -> object:
+def whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 #: JSON has one kind of number: 64.0 is an integer in it, and some clients write it so.
-Integer = Annotated[int, BeforeValidator(_whole)]
+Integer = Annotated[int, BeforeValidator(whole)]
 # NOTE: bounds go before the validator: behind it, in a union, pydantic leaves them out of the schema.
-Seed = Annotated[int, Field(ge=0, le=MAX_SEED), BeforeValidator(_whole)]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED), BeforeValidator(whole)]
 
 Text = Annotated[str, AfterValidator(_encodable)]
 

@@ -4,9 +4,9 @@ import json
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from shared.protocol.base import MAX_SEED, Frozen, Integer, Seed, Text
+from shared.protocol.base import MAX_SEED, Frozen, Integer, Seed, Text, whole
 from shared.protocol.messages import (
     PROMPT_CHARS_CEILING,
     JsonObjectFormat,
@@ -29,6 +29,8 @@ MAX_TOKEN_ID = 2**31 - 1
 
 StopText = Annotated[Text, Field(min_length=1, max_length=STOP_CHARS_CEILING)]
 TokenId = Annotated[int, Field(ge=0, le=MAX_TOKEN_ID)]
+#: Not as a key of an object, where JSON has no numbers.
+PromptToken = Annotated[int, Field(ge=0, le=MAX_TOKEN_ID), BeforeValidator(whole)]
 
 
 class Priority(StrEnum):
@@ -74,7 +76,7 @@ class GenerateRequest(Sampling):
     messages: tuple[Message, ...] | None = Field(
         None, min_length=1, max_length=MESSAGES_CEILING, fail_fast=True
     )
-    prompt_token_ids: tuple[TokenId, ...] | None = Field(
+    prompt_token_ids: tuple[PromptToken, ...] | None = Field(
         None, min_length=1, max_length=PROMPT_TOKENS_CEILING, fail_fast=True
     )
     raw: bool = Field(False, description="continue the prompt as it is, without chat template")

@@ -67,7 +67,12 @@ def schemathesis(url: str, folder: Path) -> tuple[int, str]:
     done = subprocess.run(
         command,
         cwd=folder,
-        env=os.environ | {"PYTHONUTF8": "1"},
+        env=os.environ
+        | {
+            "PYTHONUTF8": "1",
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "SCHEMATHESIS_HOOKS": "tests.integration.openapi_hooks",
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",

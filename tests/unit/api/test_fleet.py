@@ -63,3 +63,8 @@ def test_a_worker_without_a_report_still_counts() -> None:
     fleet = make_fleet(["x"], replies)
     assert fleet.workers == ()
     assert fleet.totals.generated_tokens == 5
+
+
+def test_depths_are_those_of_all_models_together() -> None:
+    fleet = make_fleet([], [NOW, [], {}, 1, 2, 3, 4, 10, 20, 30, 40], num_models=2)
+    assert fleet.depths == {"high": 11, "normal": 22, "low": 33, "suspect": 44}
