@@ -36,13 +36,15 @@ RUN apt-get update \
 RUN groupadd --gid 10001 mini-vllm \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin mini-vllm \
     && install --directory --owner 10001 --group 10001 --mode 0700 /run/mini-vllm \
-    && install --directory --owner 10001 --group 10001 --mode 0755 /models
+    && install --directory --owner 10001 --group 10001 --mode 0755 /models \
+    && install --directory --owner 10001 --group 10001 --mode 0700 /files
 COPY --from=builder /opt/mini-vllm /opt/mini-vllm
 ENV PATH=/opt/mini-vllm/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     MINI_VLLM_HOST=0.0.0.0 \
     MINI_VLLM_HOST_DIR=/run/mini-vllm \
+    MINI_VLLM_FILE_DIR=/files \
     MINI_VLLM_MODEL_DIR=/models
 ARG LLAMA_TARGET=native
 LABEL org.opencontainers.image.title="Mini vLLM" \

@@ -113,7 +113,10 @@ async def get_file(file_id: FileIdPath, gateway: GatewayDep, caller: CallerDep) 
             200: {
                 "description": "Its bytes",
                 "content": {
-                    "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+                    "application/octet-stream": {
+                        "schema": {"type": "string", "format": "binary"},
+                        "example": "{}\n",
+                    }
                 },
             }
         },

@@ -17,6 +17,7 @@ OURS = ("gateway", "worker")
 #: Not in the environment of a service.
 ELSEWHERE = {
     "data_dir": "of `up` alone",
+    "file_dir": "the image",
     "host": "the image",
     "host_dir": "the image",
     "model_dir": "the image",
