@@ -4,6 +4,7 @@ import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openai
 import psutil
@@ -246,7 +247,7 @@ def test_a_killed_gateway_costs_nothing(
         )
         other.signal(signal.SIGKILL)
         other.wait()
-    fence = int(flushed.hget(batch_key(batch.id), "fence") or 0)  # type: ignore[arg-type]
+    fence = int(flushed.hget(batch_key(batch.id), "fence") or 0)
     assert alice.batches.retrieve(batch.id).status == "in_progress"
     batches.app.state.gateway.drain._is_closing = False
     batches.app.state.gateway.drain._until_s = None
@@ -262,7 +263,8 @@ def test_a_killed_gateway_costs_nothing(
 def test_jobs_that_redis_has_lost_are_submitted_again(alice: openai.OpenAI, flushed: Redis) -> None:
     batch = create(alice, lines(5))
     wait_for(lambda: flushed.llen(LOW) == 5, "all wait")
-    for job_id in flushed.lrange(LOW, 0, -1):  # type: ignore[union-attr]
+    waiting: Any = flushed.lrange(LOW, 0, -1)
+    for job_id in waiting:
         flushed.delete(job_key(job_id.decode()))
     flushed.delete(LOW)
     wait_for(lambda: flushed.llen(LOW) == 5, "all wait again")
