@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import openai
 from openai.types import Batch
@@ -10,7 +10,7 @@ from openai.types import Batch
 from tests.gateway import RunningGateway
 from tests.servers import wait_for
 
-CHAT = "/v1/chat/completions"
+CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 FINAL = ("completed", "failed", "expired", "cancelled")
 
 

@@ -115,7 +115,7 @@ async def get_file(file_id: FileIdPath, gateway: GatewayDep, caller: CallerDep) 
                 "content": {
                     "application/octet-stream": {
                         "schema": {"type": "string", "format": "binary"},
-                        "example": '{"custom_id": "1", ...}',
+                        "example": "{}\n",
                     }
                 },
             }
