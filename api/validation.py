@@ -103,7 +103,7 @@ def find_problems(rows: Iterable[Mapping[str, Any]]) -> list[Problem]:
 def _field(loc: Iterable[int | str]) -> str | None:
     """Dotted; what pydantic adds to name the branch of a union is left out."""
     parts = [str(part) for part in loc if isinstance(part, int) or "(" not in part]
-    parts = [part for part in parts if not part.startswith("tuple[")]
+    parts = [part for part in parts if not part.startswith(("tuple[", "[key]"))]
     return ".".join(parts)[:100] or None
 
 

@@ -51,7 +51,12 @@ class Sampling(Frozen):
     frequency_penalty: float = Field(0.0, ge=-2, le=2, allow_inf_nan=False)
     ignore_eos: bool = False
     logit_bias: dict[TokenId, Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]] = (
-        Field({}, max_length=MAX_BIASES, description="by token id; added to its logit")
+        Field(
+            {},
+            max_length=MAX_BIASES,
+            description="by token id; added to its logit",
+            json_schema_extra={"propertyNames": {"pattern": "^[0-9]{1,9}$"}},
+        )
     )
     logprobs: Integer | None = Field(
         None,
