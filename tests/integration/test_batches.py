@@ -252,7 +252,7 @@ def test_a_killed_gateway_costs_nothing(
     batches.app.state.gateway.drain._is_closing = False
     batches.app.state.gateway.drain._until_s = None
     batch = wait_until(alice, batch, deadline_s=60)
-    assert int(flushed.hget(batch_key(batch.id), "fence") or 0) == fence + 1  # type: ignore[arg-type]
+    assert int(flushed.hget(batch_key(batch.id), "fence") or 0) == fence + 1
     assert batch.status == "completed"
     assert ids(rows(alice, batch.output_file_id)) == [f"c{i}" for i in range(2000)]
     assert batch.request_counts
