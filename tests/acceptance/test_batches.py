@@ -120,12 +120,12 @@ def test_the_command_line_runs_a_file_and_goes_on_after_ctrl_c(up: Up, tmp_path:
     source.write_bytes(content(150))
     command = [sys.executable, "-m", "cli", "batch", "run", str(source), "-o", str(output)]
     command += ["--url", up.url]
-    first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert first.stderr
-    assert "Ctrl-C leaves it running" in first.stderr.readline()
-    first.send_signal(signal.SIGINT)
-    said = first.stderr.read()
-    assert first.wait(timeout=30) == 130, said
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as first:
+        assert first.stderr
+        assert "Ctrl-C leaves it running" in first.stderr.readline()
+        first.send_signal(signal.SIGINT)
+        said = first.stderr.read()
+        assert first.wait(timeout=30) == 130, said
     assert "The same command waits for it again" in said
     assert not output.exists()
     second = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
