@@ -55,6 +55,11 @@ def file_form() -> dict[str, Any]:
     schema = {
         "type": "object",
         "required": ["file", "purpose"],
+        "additionalProperties": False,
+        "dependentRequired": {
+            "expires_after[anchor]": ["expires_after[seconds]"],
+            "expires_after[seconds]": ["expires_after[anchor]"],
+        },
         "properties": {
             "file": {"type": "string", "format": "binary"},
             "purpose": {"enum": ["batch"]},

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import Path
+from fastapi import Path, Query
 from pydantic import WithJsonSchema
 
 from api.batches.record import BATCH_ID, BatchStatus
@@ -20,6 +20,17 @@ BatchIdPath = Annotated[
     str,
     Path(description="`id` of a batch"),
     WithJsonSchema({"type": "string", "pattern": f"^{BATCH_ID.pattern}$", "examples": [_BATCH_ID]}),
+]
+
+AfterFile = Annotated[
+    str | None,
+    Query(description="id of the last file of the page before"),
+    WithJsonSchema({"type": "string", "pattern": f"^{FILE_ID.pattern}$"}),
+]
+AfterBatch = Annotated[
+    str | None,
+    Query(description="id of the last batch of the page before"),
+    WithJsonSchema({"type": "string", "pattern": f"^{BATCH_ID.pattern}$"}),
 ]
 
 FILE: dict[str, Any] = {

@@ -10,7 +10,7 @@ from api.batches.record import BATCH_ID, COMPLETION_WINDOW_S, Batch, BatchReques
 from api.batches.tools import BatchTools
 from api.files.record import new_file_id
 from api.keyring import Caller, Role
-from shared.errors import BadRequest, BatchEnded, BatchNotFound, IdempotencyConflict, TooManyBatches
+from shared.errors import BatchEnded, BatchNotFound, IdempotencyConflict, TooManyBatches
 from shared.keys import batch_key, batches_key
 from shared.scripts import run_script_async
 
@@ -78,7 +78,7 @@ async def list_batches(
     if after is not None:
         rank: Any = await reads.zrevrank(key, after)
         if rank is None:
-            raise BadRequest("after: must be the id of a batch in this list", field="after")
+            raise BatchNotFound("after: there is no such batch in this list", field="after")
         start = rank + 1
     found: list[Batch] = []
     while True:

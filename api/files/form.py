@@ -75,8 +75,8 @@ class UploadForm:
             _, options = parse_options_header(self._header_value)
             self._name = options.get(b"name", b"").decode(errors="replace")
             filename = options.get(b"filename")
-            if self._name == "file" and filename is not None:
-                self._set_filename(filename.decode(errors="replace"))
+            if self._name == "file":
+                self._set_filename((filename or b"").decode(errors="replace"))
         self._header, self._header_value = b"", b""
 
     def _set_filename(self, name: str) -> None:
@@ -88,11 +88,10 @@ class UploadForm:
     def _begin_part(self) -> None:
         name = self._name[:100]
         if name == "file":
-            if self.filename is None:
-                raise BadRequest("file: must be a file, with a file name", field="file")
-        elif name not in _FIELDS:
+            return
+        if name not in _FIELDS:
             raise BadRequest(f"unknown field `{name}`", field=name)
-        elif name in self.fields:
+        if name in self.fields:
             raise BadRequest(f"{name}: must be given once", field=name)
 
     def _add(self, data: bytes, start: int, end: int) -> None:

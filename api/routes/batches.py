@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from api.batches.body import parse_batch_body
-from api.batches.examples import BATCH, BATCHES, BatchIdPath, shown_object
+from api.batches.examples import BATCH, BATCHES, AfterBatch, BatchIdPath, shown_object
 from api.batches.store import cancel_batch as cancel
 from api.batches.store import create_batch as create
 from api.batches.store import find_batch
@@ -73,15 +73,13 @@ async def create_batch(
 @router.get(
     "/v1/batches",
     summary="List batches, newest first",
-    responses=openai_refusals(*KEYED_ROUTE, others={200: shown_object(BATCHES)}),
+    responses=openai_refusals(*KEYED_ROUTE, BatchNotFound, others={200: shown_object(BATCHES)}),
 )
 async def list_batches(
     gateway: GatewayDep,
     caller: CallerDep,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    after: Annotated[
-        str | None, Query(description="id of the last batch of the page before")
-    ] = None,
+    after: AfterBatch = None,
 ) -> dict[str, Any]:
     """Those of the key that asks; an admin key sees all."""
     batches, has_more = await read_page(gateway.reads, caller, limit, after)

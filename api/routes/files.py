@@ -7,14 +7,13 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
-from api.batches.examples import FILE, FILES, FileIdPath, shown_object
+from api.batches.examples import FILE, FILES, AfterFile, FileIdPath, shown_object
 from api.deps import CallerDep, Gateway, GatewayDep
 from api.files.receive import receive_file
 from api.files.record import FileRecord
 from api.keyring import Caller
 from api.responses import KEYED_ROUTE, openai_refusals
 from shared.errors import (
-    BadRequest,
     BodyTimedOut,
     FileInUse,
     FileNotStored,
@@ -58,7 +57,9 @@ async def create_file(request: Request, gateway: GatewayDep, caller: CallerDep) 
 @router.get(
     "/v1/files",
     summary="List files",
-    responses=openai_refusals(*KEYED_ROUTE, StorageUnusable, others={200: shown_object(FILES)}),
+    responses=openai_refusals(
+        *KEYED_ROUTE, FileNotStored, StorageUnusable, others={200: shown_object(FILES)}
+    ),
 )
 async def list_files(
     gateway: GatewayDep,
@@ -66,9 +67,7 @@ async def list_files(
     purpose: Annotated[Literal["batch", "batch_output"] | None, Query()] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = MAX_PAGE,
     order: Annotated[Literal["asc", "desc"], Query()] = "desc",
-    after: Annotated[
-        str | None, Query(description="id of the last file of the page before")
-    ] = None,
+    after: AfterFile = None,
 ) -> dict[str, Any]:
     """Those of the key that asks; an admin key sees all."""
     records = await run_in_threadpool(gateway.files.records, time.time())
@@ -78,7 +77,7 @@ async def list_files(
     if after is not None:
         places = [i for i, record in enumerate(seen) if record.id == after]
         if not places:
-            raise BadRequest("after: must be the id of a file in this list", field="after")
+            raise FileNotStored("after: there is no such file in this list", field="after")
         seen = seen[places[0] + 1 :]
     page = seen[:limit]
     return {

@@ -28,7 +28,7 @@ DEADLINE_S = 280
 
 
 @pytest.fixture
-def busy_gateway(valkey_url: str, flushed: Redis) -> Iterator[RunningGateway]:
+def busy_gateway(valkey_url: str, flushed: Redis, tmp_path: Path) -> Iterator[RunningGateway]:
     """With a key, so that it is asked for; all jobs end at once, so that every stream does."""
     gateway = RunningGateway(
         valkey_url,
@@ -36,6 +36,7 @@ def busy_gateway(valkey_url: str, flushed: Redis) -> Iterator[RunningGateway]:
         admin_keys="root",
         max_wait_s=5,
         sse_keepalive_s=0.2,
+        data_dir=tmp_path,
         worker_grace_s=3600,  # the worker says once that it is there
     )
     gateway.start()
