@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from starlette.concurrency import run_in_threadpool
 
-from api.batches.flight import Flight, is_passing, job_name
+from api.batches.ending import cancel_jobs, find_jobs
+from api.batches.flight import Flight, is_passing
 from api.batches.lease import Lease
 from api.batches.lines import BadLine, parse_line
 from api.batches.parts import ERROR, OUTPUT, PartFiles
@@ -80,32 +81,7 @@ class Execution:
         self._ending = ending
         await self._read_lines(LOOKAHEAD * self._window() - len(self._flights))
         waiting = [flight for flight in self._flights if flight.is_waiting]
-        await self._find_jobs(waiting)
-
-    async def _find_jobs(self, flights: list[Flight]) -> None:
-        for flight in flights:
-            try:
-                await flight.prepare(self._tools)
-            except ServiceError:
-                flight.is_given_up = True
-        flights = [flight for flight in flights if flight.is_waiting]
-        ids = await run_in_threadpool(lambda: [self._job_ids(flight) for flight in flights])
-        statuses = await read_statuses(self._tools.reads, [i for found in ids for i in found])
-        for flight, job_ids in zip(flights, ids, strict=True):
-            there = [job_id for job_id in job_ids if statuses[job_id] is not None]
-            if len(there) == len(job_ids):
-                flight.jobs, flight.running = job_ids, set(job_ids)
-            else:
-                await run_in_threadpool(self._cancel, there)
-                flight.is_given_up = True
-
-    def _job_ids(self, flight: Flight) -> list[str]:
-        names = [job_name(self._batch.id, flight.number, i) for i in range(flight.num_jobs)]
-        return [self._tools.broker.named_id(self._batch.owner, name) for name in names]
-
-    def _cancel(self, job_ids: list[str]) -> None:
-        for job_id in job_ids:
-            self._tools.broker.cancel(job_id)
+        await find_jobs(self._tools, self._batch, waiting)
 
     async def _fill(self) -> None:
         """Keeps the window full, as long as the queue takes jobs."""
@@ -139,7 +115,7 @@ class Execution:
         if now_s >= self._cancelled_s + _CANCEL_EVERY_S:
             self._cancelled_s = now_s
             running = [job_id for flight in self._flights for job_id in flight.running]
-            await run_in_threadpool(self._cancel, running)
+            await run_in_threadpool(cancel_jobs, self._tools, running)
 
     async def _submit(self, room: int, *, is_alone: bool) -> None:
         """A line of more jobs than the window has goes in when nothing else of the batch is there."""

@@ -29,6 +29,7 @@ class Lease:
         self.now_s = 0
         self.is_lost = False
         self._client = client
+        self._lock = asyncio.Lock()  # a renewal under way must not come after the release
         self._ttl_s = ttl_s
         self._keep_s = keep_s
 
@@ -60,13 +61,15 @@ class Lease:
         """Another gateway need not wait for its end."""
         if not self.is_lost:
             await self._run(0.001, "", "", {})
+            self.is_lost = True
 
     async def _run(self, ttl_s: float, before: str, after: str, fields: dict[str, Any]) -> bool:
-        self.check()
         ttl_ms = max(1, int(ttl_s * 1000))
         words = [word for pair in fields.items() for word in pair]
         args = (self.batch_id, self.fence, ttl_ms, before, after, self._keep_s, *words)
-        reply = await run_script_async(self._client, "move_batch", *args)
+        async with self._lock:
+            self.check()
+            reply = await run_script_async(self._client, "move_batch", *args)
         if reply == b"fenced":
             self.is_lost = True
             raise LeaseLost

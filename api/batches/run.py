@@ -58,9 +58,9 @@ class BatchRun:
                         log.warning(words, self._lease.batch_id, told, exc_info=not is_expected)
                 await asyncio.sleep(_PAUSE_S)
         finally:
-            keeper.cancel()
             with suppress(LeaseLost, RedisError, OSError):
                 await asyncio.shield(self._lease.release())
+            keeper.cancel()
 
     async def _go_on(self) -> None:
         await self._lease.record()
