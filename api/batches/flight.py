@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from functools import partial
 
+from starlette.concurrency import run_in_threadpool
+
 from api.admission import check_request
 from api.batches.lines import Line
 from api.batches.tools import BatchTools
@@ -16,6 +18,7 @@ from shared.errors import (
     Unavailable,
 )
 from shared.protocol import Priority
+from shared.shapes import check_shape
 
 
 @dataclass(slots=True)
@@ -58,6 +61,8 @@ class Flight:
         try:
             for job in call.jobs[:: call.num_choices]:
                 check_request(job, model, tools.settings, ids_field="prompt")
+            if call.jobs[0].calls_tools:
+                await run_in_threadpool(check_shape, call.jobs[0], model.tool_format)
         except ServiceError as error:
             if is_passing(error):
                 raise

@@ -14,6 +14,7 @@ from api.completions.call import Call, parse_call
 from api.completions.form import Endpoint
 from shared.errors import BadRequest
 from shared.protocol import Priority
+from shared.shapes import check_shape
 
 MAX_CUSTOM_ID_CHARS = 512
 MAX_PROBLEMS = 100
@@ -86,6 +87,8 @@ def _call(endpoint: Endpoint, body: object) -> Call:
         raise BadLine("invalid_request", "body: must be an object", "body")
     try:
         call = parse_call(endpoint, json.dumps(body).encode())
+        if not call.jobs[0].calls_tools:  # those depend on the model, which is looked up later
+            check_shape(call.jobs[0])
     except BadRequest as error:
         raise BadLine(error.code, f"body: {error.message}"[:1000], error.field) from None
     if call.stream:

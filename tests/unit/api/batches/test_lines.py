@@ -53,6 +53,7 @@ def test_an_emoji_that_json_escapes_is_no_lone_surrogate() -> None:
         (raw(body=BODY | {"stream": True}), "invalid_request", "stream"),
         (raw(body=BODY | {"background": True}), "invalid_request", "background"),
         (raw(body=BODY | {"priority": "high"}), "invalid_request", "priority"),
+        (raw(body=BODY | {"grammar": "root ::= x"}), "invalid_request", "grammar"),
     ],
 )
 def test_a_bad_line_is_refused_by_name(line: bytes, code: str, param: str | None) -> None:
