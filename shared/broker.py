@@ -59,7 +59,7 @@ class Broker:
         ``Unavailable`` or ``IdempotencyConflict``."""
         job_id, digest = uuid4().hex, ""
         if idempotency_key is not None:
-            job_id, digest = self.named_id(owner, idempotency_key), _digest(request)
+            job_id, digest = self.named_id(owner, idempotency_key), _digest(request, note)
         seed = request.seed if request.seed is not None else secrets.randbelow(MAX_SEED + 1)
         args = JobArgs(request=request, seed=seed, request_id=request_id)
         model = model or self._model
@@ -155,7 +155,8 @@ class Broker:
         return hmac.new(secret, words, hashlib.sha256).hexdigest()[:32]
 
 
-def _digest(request: GenerateRequest) -> str:
+def _digest(request: GenerateRequest, note: str) -> str:
     """The same for the same fields and values, in whatever order they were written."""
     fields = request.model_dump(mode="json", exclude_unset=True)
-    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+    words = json.dumps(fields, sort_keys=True) + note
+    return hashlib.sha256(words.encode()).hexdigest()

@@ -6,16 +6,16 @@ small models are known to write blanks without end where a grammar allows them.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from llguidance import LLMatcher
-from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from shared.errors import BadRequest
+from shared.gbnf import lark_of
+from shared.matching import problem_of
 from shared.protocol import (
     GenerateRequest,
     JsonObjectFormat,
@@ -27,14 +27,16 @@ from shared.protocol import (
 if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions
 
-#: Of a schema, a grammar, or all tools together: to compile more takes a second and stalls a worker.
-MAX_SHAPE_CHARS = 65_536
+#: Of a schema, or of all tools together: to compile more takes a second.
+MAX_SHAPE_CHARS = 32_768
+#: Of one schema: llguidance follows them on the stack.
+MAX_REFERENCES = 256
 #: How a model may write calls of tools; a chat template tells (worker/backends/chat_template.py).
 TOOL_FORMATS = ("hermes", "llama3")
 
 #: Parts of a schema that are looked at for the one that is wrong.
 _MAX_LOOKS = 200
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)", re.DOTALL)
+_REASON_CHARS = 500
 
 Schema = dict[str, Any]
 
@@ -43,7 +45,7 @@ def shape_of(request: GenerateRequest, tool_format: str | None = None) -> str | 
     """``None`` for free text. ``tool_format`` is that of the model, one of ``TOOL_FORMATS``. Raises
     ``BadRequest``."""
     if request.grammar is not None:
-        return _from_gbnf(request.grammar)
+        return lark_of(request.grammar)
     if request.calls_tools:
         return _from_tools(request, tool_format)
     match request.response_format:
@@ -59,7 +61,7 @@ def check_shape(request: GenerateRequest, tool_format: str | None = None) -> Non
     shape = shape_of(request, tool_format)
     if shape is None:
         return
-    problem = _problem_of(shape)
+    problem = problem_of(shape)
     if problem:
         field = "grammar" if request.grammar is not None else "tools"
         _refuse(field, problem)
@@ -71,7 +73,11 @@ def _from_schema(schema: Schema, field: str, *, lenient: bool = False) -> str:
 
 
 def _check_schema(schema: Schema, field: str, lenient: bool) -> None:
-    _check_size(field, _text_of(schema, field))
+    text = _text_of(schema, field)
+    _check_size(field, text)
+    num_references = text.count('"$ref"')
+    if num_references > MAX_REFERENCES:
+        _refuse(field, f"must have at most {MAX_REFERENCES} `$ref` (has {num_references})")
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
@@ -90,12 +96,7 @@ def _schema_problem(schema: Schema, lenient: bool) -> str:
         grammar = LLMatcher.grammar_from_json_schema(schema, overrides=_style(lenient))
     except ValueError as error:
         return str(error)
-    return _problem_of(grammar)
-
-
-def _problem_of(grammar: str) -> str:
-    is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar)
-    return messages[0] if is_error else ""
+    return problem_of(grammar)
 
 
 def _where(schema: Schema, problem: str, lenient: bool) -> str:
@@ -129,31 +130,6 @@ def _parts(schema: Schema) -> Iterator[tuple[str, Schema]]:
                     yield f"{keyword}/{index}", inner
 
 
-def _from_gbnf(text: str) -> str:
-    _check_size("grammar", text)
-    try:
-        return gbnf_to_lark(_ESCAPE.sub(_plain, text))
-    except BadRequest:
-        raise
-    except RecursionError:
-        _refuse("grammar", "is nested too deeply")
-    except Exception as error:  # it raises no class of its own for most faults
-        _refuse("grammar", str(error))
-
-
-def _plain(match: re.Match[str]) -> str:
-    """A character written by its number as itself; the converter takes those of ASCII only as ``\\x``."""
-    number = match[1] or match[2]
-    if number is None:
-        return match[0]
-    code = int(number, 16)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        _refuse("grammar", f"{match[0]} is no character")
-    return chr(code)
-
-
 def _from_tools(request: GenerateRequest, tool_format: str | None) -> str:
     assert request.tools is not None, "a request that calls tools has some"
     if tool_format not in TOOL_FORMATS:
@@ -162,7 +138,7 @@ def _from_tools(request: GenerateRequest, tool_format: str | None) -> str:
     tools = request.tools
     if isinstance(choice, NamedTool):
         tools = tuple(t for t in tools if t.function.name == choice.function.name)
-    _check_size("tools", json.dumps([tool.model_dump() for tool in tools]))
+    _check_size("tools", _text_of({"tools": [tool.model_dump() for tool in tools]}, "tools"))
     must_call = choice not in (None, "auto")
     is_single = isinstance(choice, NamedTool) or not request.parallel_tool_calls
     write = _hermes if tool_format == "hermes" else _llama3
@@ -222,9 +198,11 @@ def _style(lenient: bool) -> "JsonCompileOptions":
 
 def _text_of(schema: Schema, field: str) -> str:
     try:
-        return json.dumps(schema)
+        return json.dumps(schema, allow_nan=False)
     except RecursionError:
         _refuse(field, "is nested too deeply")
+    except ValueError:  # NaN and Infinity, or an integer of more digits than Python writes
+        _refuse(field, "has a number that JSON does not have, or one that is too long")
 
 
 def _check_size(field: str, text: str) -> None:
@@ -237,4 +215,4 @@ def _at(where: str, problem: str) -> str:
 
 
 def _refuse(field: str, reason: str) -> NoReturn:
-    raise BadRequest(f"{field}: {reason}", field=field)
+    raise BadRequest(f"{field}: {reason[:_REASON_CHARS]}", field=field)

@@ -92,7 +92,12 @@ def _call(
             jobs.append(job.model_copy(update=_seed(body, i)))
     options = body.stream_options
     return Call(
-        form=Form(endpoint=endpoint, model=body.model or "default", user=body.user),
+        form=Form(
+            endpoint=endpoint,
+            model=body.model or "default",
+            user=body.user,
+            num_jobs=len(jobs) if len(jobs) > 1 else None,
+        ),
         model=body.model,
         jobs=tuple(jobs),
         num_choices=num_choices,

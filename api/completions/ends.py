@@ -33,6 +33,6 @@ def error_of(end: EndEvent, what: str = "the job") -> ServiceError | None:
 
 
 def finish_reason(end: EndEvent, num_calls: int) -> str:
-    if num_calls:
-        return "tool_calls"
-    return "length" if end.finish_reason is FinishReason.LENGTH else "stop"
+    if end.finish_reason is FinishReason.LENGTH:  # of several calls the last one may be cut
+        return "length"
+    return "tool_calls" if num_calls else "stop"

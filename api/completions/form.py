@@ -17,6 +17,7 @@ class Form(Frozen):
     model: str
     tool_format: str | None = None
     user: str | None = None
+    num_jobs: int | None = None  #: of the call, if there are several
 
     @property
     def is_chat(self) -> bool:

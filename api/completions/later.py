@@ -10,7 +10,7 @@ from api.errors import status_of
 from api.job_reads import read_events
 from api.keyring import Caller
 from api.openai_errors import openai_body, openai_status
-from shared.errors import JobNotFound
+from shared.errors import BadRequest, JobNotFound
 from shared.protocol import JobStatus
 from shared.stream import JobRecord, Transcript
 
@@ -27,6 +27,11 @@ async def read_later(
     form = Form.of_note(record.note)
     if job_id == call_id or form is None or form.endpoint != endpoint:
         raise JobNotFound()
+    if form.num_jobs is not None:
+        raise BadRequest(
+            f"this call has {form.num_jobs} choices, of which each is a job of its own; "
+            f"the first one can be read at /jobs/{job_id}"
+        )
     return later(form, job_id, record, transcript)
 
 

@@ -25,8 +25,9 @@ def submit_call(broker: Broker, call: Call, model: str, origin: Origin) -> list[
     try:
         for index, job in enumerate(call.jobs):
             taken.append(
+                # The note has the name of the model: it may have been asked for by another.
                 broker.submit(
-                    job,
+                    job.model_copy(update={"model": None}),
                     origin.request_id,
                     owner=origin.owner,
                     idempotency_key=_key(call, origin.idempotency_key, index),

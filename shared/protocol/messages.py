@@ -92,7 +92,7 @@ class JsonSchema(Frozen):
     """``strict`` or not, the schema is kept to."""
 
     name: str = Field("answer", pattern=_NAME)
-    description: Text | None = None
+    description: Annotated[Text, Field(max_length=4096)] | None = None
     schema_: dict[str, Any] = Field(alias="schema")
     strict: bool | None = None
 

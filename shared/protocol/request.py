@@ -1,6 +1,5 @@
 """What a job asks for: the body of ``POST /generate``, into which the other routes put theirs too."""
 
-import json
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
@@ -154,12 +153,14 @@ class GenerateRequest(Sampling):
 
     @property
     def num_prompt_chars(self) -> int:
-        """Of all that the prompt is made of; a token is counted as four characters."""
+        """Of all that the prompt and the shape are made of; a token counts as four characters."""
         return (
             len(self.prompt or "")
             + sum(message.num_chars for message in self.messages or ())
             + 4 * len(self.prompt_token_ids or ())
-            + sum(len(json.dumps(tool.model_dump())) for tool in self.tools or ())
+            + len(self.grammar or "")
+            + sum(len(tool.model_dump_json()) for tool in self.tools or ())
+            + (len(self.response_format.model_dump_json()) if self.response_format else 0)
         )
 
     @property

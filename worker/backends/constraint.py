@@ -12,6 +12,7 @@ from llguidance import LLMatcher, LLTokenizer
 from numpy.typing import NDArray
 
 from shared.errors import BadRequest
+from shared.matching import LIMITS, reason_of
 from worker.backends.vocabulary import Vocabulary
 
 Logits = NDArray[np.float32]
@@ -30,7 +31,7 @@ class Constraint:
         """Sets those of tokens that may not come to minus infinity, in place."""
         self._matcher.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
         if self._matcher.is_error():
-            self.error = self._matcher.get_error()
+            self.error = reason_of(self._matcher)
             return
         bits = self._mask.view(np.uint8)
         allowed = np.unpackbits(bits, bitorder="little", count=self._num_vocab).view(np.bool_)
@@ -41,7 +42,7 @@ class Constraint:
 
     def accept(self, token: int) -> None:
         if not self._matcher.consume_token(token):
-            self.error = self._matcher.get_error() or f"token {token} may not follow"
+            self.error = reason_of(self._matcher) or f"token {token} may not follow"
 
     @property
     def is_complete(self) -> bool:
@@ -65,9 +66,9 @@ class Constraints:
         self._maker.join()
         if self._tokenizer is None:
             raise RuntimeError(f"no answer can be held to a shape: {self._error}")
-        matcher = LLMatcher(self._tokenizer, shape, log_level=0)
+        matcher = LLMatcher(self._tokenizer, shape, log_level=0, limits=LIMITS)
         if matcher.is_error():
-            raise BadRequest(f"the shape of the answer: {matcher.get_error()}")
+            raise BadRequest(f"the shape of the answer: {reason_of(matcher)}")
         constraint = Constraint(matcher, self._vocabulary.num_tokens)
         if known and not matcher.consume_tokens(list(known)):
             raise BadRequest("the shape of the answer: the tokens so far do not fit it")
