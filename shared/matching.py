@@ -44,7 +44,7 @@ def problem_of(grammar: str) -> str:
 
 def reason_of(matcher: LLMatcher) -> str:
     """Why it is in error, without what only llguidance's makers want to know."""
-    reason = matcher.get_error().partition("\n<state>")[0].strip()
+    reason = matcher.get_error().partition("\n<")[0].strip()
     if reason in ("NoExtension", "NoExtensionBias"):
         return "no answer can fit it"
     return reason[:_REASON_CHARS]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from api.completions.bodies import MAX_JOBS, Body, ChatBody, CompletionBody
+from api.completions.bodies import MAX_CHOICES, MAX_JOBS, Body, ChatBody, CompletionBody
 from api.completions.form import Endpoint
 from api.request_schema import LOGPROBS_BOUNDS, inlined, whole_message
 from shared.protocol import GenerateRequest
@@ -39,6 +39,7 @@ def call_body(endpoint: Endpoint) -> dict[str, Any]:
     for name in _BOUNDED:
         fields[name] = _or_null(bounds[name])
     fields["repetition_penalty"] = _or_null(bounds["repeat_penalty"])
+    fields["n"] = _or_null({"type": "integer", "minimum": 1, "maximum": MAX_CHOICES})
     if "messages" in fields:
         fields["messages"] |= {"minItems": 1, "items": whole_message(fields["messages"]["items"])}
         fields["top_logprobs"] = bounds["logprobs"]

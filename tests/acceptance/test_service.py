@@ -180,9 +180,9 @@ def test_a_prompt_longer_than_the_context_fails_with_both_counts(client: httpx.C
 def test_a_prompt_that_is_costly_to_tokenize_is_refused_before(client: httpx.Client) -> None:
     before = {w["pid"] for w in client.get("/workers").json()["workers"]}
     other = submit(client, prompt="Tell me a story", max_tokens=40, ignore_eos=True)
-    job = run(client, prompt="<|im_end|>a" * 18_000)
+    job = run(client, prompt="<|im_end|>a" * 7_000)
     assert job["error"]["code"] == "context_length_exceeded"
-    assert "at least 18005 tokens" in job["error"]["message"]  # five are the template's
+    assert "at least 7005 tokens" in job["error"]["message"]  # five are the template's
     assert result(client, other)["usage"]["completion_tokens"] == 40
     assert {w["pid"] for w in client.get("/workers").json()["workers"]} == before
 

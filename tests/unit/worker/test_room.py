@@ -64,6 +64,7 @@ def test_what_is_in_the_page_cache_is_told_from_what_is_not(tmp_path: Path) -> N
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     if not is_in_memory(path):
-        assert cached_bytes(path) < 8 * MIB
+        # Somebody else may read it in between.
+        assert cached_bytes(path) < 8 * MIB or is_in_memory(path)
     (tmp_path / "empty").touch()
     assert cached_bytes(tmp_path / "empty") == 0
