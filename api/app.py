@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from uuid import uuid4
 
@@ -58,6 +58,8 @@ from shared.settings import Settings
 _MAX_READ_CONNECTIONS = 512
 #: Of an upload beside its file.
 _FORM_BYTES = 65_536
+#: Longer than what a task does at its end.
+_CANCEL_AGAIN_S = 5.0
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -152,11 +154,11 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
 
 
 async def _end(tasks: list["asyncio.Task[None]"]) -> None:
-    for task in tasks:
-        task.cancel()
-    for task in tasks:
-        with suppress(asyncio.CancelledError):
-            await task
+    """A cancellation may be lost: ``asyncio.wait_for`` of Python 3.11 swallows one that meets a result."""
+    while pending := [task for task in tasks if not task.done()]:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
 
 
 def _version() -> str:
