@@ -125,7 +125,9 @@ def _phrase(row: Mapping[str, Any]) -> str:
         low = ctx.get("min_length", 1)
         return "must not be empty" if low == 1 else f"must have at least {low} {unit}"
     if kind in ("too_long", "string_too_long"):
-        found = len(value) if isinstance(value, str | list | tuple) else ctx.get("actual_length")
+        found = (
+            len(value) if isinstance(value, str | list | tuple | dict) else ctx.get("actual_length")
+        )
         return f"must have at most {ctx.get('max_length')} {unit} (has {found})"
     if kind in _PHRASES:
         return _PHRASES[kind]

@@ -75,6 +75,8 @@ def _from_schema(schema: Schema, field: str, *, lenient: bool = False) -> str:
 def _check_schema(schema: Schema, field: str, lenient: bool) -> None:
     text = _text_of(schema, field)
     _check_size(field, text)
+    if "x-guidance" in schema:  # llguidance's own options, which are ours to set
+        _refuse(field, "at /x-guidance: unknown keyword")
     num_references = text.count('"$ref"')
     if num_references > MAX_REFERENCES:
         _refuse(field, f"must have at most {MAX_REFERENCES} `$ref` (has {num_references})")

@@ -5,8 +5,9 @@ import pytest
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
 from shared.errors import BadRequest
+from shared.gbnf import MAX_GRAMMAR_CHARS, MAX_RULES
 from shared.protocol import GenerateRequest
-from shared.shapes import MAX_SHAPE_CHARS, check_shape, shape_of
+from shared.shapes import MAX_REFERENCES, MAX_SHAPE_CHARS, check_shape, shape_of
 
 END = 256
 
@@ -116,6 +117,13 @@ def test_a_schema_is_kept_to() -> None:
         ),
         ({"if": {"type": "string"}, "then": {"minLength": 3}}, '"if", "then"'),
         ({"enum": ["x" * MAX_SHAPE_CHARS]}, f"at most {MAX_SHAPE_CHARS} characters"),
+        ({"$ref": "#"}, "no answer can fit it"),
+        ({"const": float("nan")}, "a number that JSON does not have"),
+        ({"x-guidance": {"lenient": True}}, "at /x-guidance: unknown keyword"),
+        (
+            {"anyOf": [{"$ref": "#/$defs/a"}] * (MAX_REFERENCES + 1), "$defs": {"a": {}}},
+            f"at most {MAX_REFERENCES} `.ref`",
+        ),
     ],
 )
 def test_what_cannot_be_kept_to_is_refused_by_place_and_name(
@@ -157,14 +165,26 @@ def test_characters_of_a_grammar_may_be_written_by_number() -> None:
         ('start ::= "a"', "No 'root' rule"),
         ('root ::= "\\ud800"', "is no character"),
         ("root ::= " + "(" * 5000 + '"a"' + ")" * 5000, "nested too deeply"),
-        ('root ::= "' + "a" * MAX_SHAPE_CHARS + '"', f"at most {MAX_SHAPE_CHARS} characters"),
+        ('root ::= "' + "a" * MAX_GRAMMAR_CHARS + '"', f"at most {MAX_GRAMMAR_CHARS} characters"),
         ("hello", "Expected ::="),
+        ("root ::= root", "no answer can fit it"),
+        ("root ::= " + '"a"? ' * 5000, "Too many items"),
+        ('root ::= "a"\n' + 'x ::= "b"\n' * MAX_RULES, f"at most {MAX_RULES} rules"),
     ],
 )
 def test_a_bad_grammar_is_refused_with_its_reason(grammar: str, why: str) -> None:
     with pytest.raises(BadRequest, match=why) as caught:
         check_shape(make(grammar=grammar))
     assert caught.value.field == "grammar"
+
+
+def test_the_longest_chain_of_rules_that_is_taken_is_compiled() -> None:
+    """What compiles it descends on the stack: one of 3,000 rules ended the process."""
+    chain = [f"a{i} ::= a{i + 1}" for i in range(MAX_RULES - 2)]
+    rules = ["root ::= a0", *chain, f'a{MAX_RULES - 2} ::= "b" | "c" a0']
+    request = make(grammar="\n".join(rules))
+    check_shape(request)
+    assert takes(request, "ccb")
 
 
 HERMES = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>'
