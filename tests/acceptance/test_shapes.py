@@ -315,3 +315,18 @@ def test_log_probabilities_are_those_of_the_model_whatever_draws(backend: LlamaB
     shaped = run(temperature=0, grammar='root ::= " Lyon."')
     assert shaped[0].top == greedy[0].top
     assert shaped[0].logprob < greedy[0].logprob
+
+
+def test_a_grammar_that_takes_too_much_fails_by_itself(backend: LlamaBackend) -> None:
+    """Its ambiguity shows with the model's tokens only; what runs beside it is none the wiser."""
+    hungry = 'root ::= a a a a a a a a\na ::= "x"* | "x" a | a "x" | [a-z]*'
+    plain = GenerateRequest.model_validate({"prompt": "Tell me a story", "max_tokens": 24})
+    shaped = GenerateRequest.model_validate({"prompt": "Say x", "grammar": hungry})
+    check_shape(shaped)
+    alone, together = Runs(backend), Runs(backend)
+    alone.run({"plain": plain})
+    together.run({"hungry": shaped, "plain": plain})
+    error = together.end("hungry").error
+    assert error is not None and error.code == "shape_failed"
+    assert "Too many items" in error.message and "<" not in error.message
+    assert together.text("plain") == alone.text("plain")

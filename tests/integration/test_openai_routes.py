@@ -204,7 +204,14 @@ def test_a_client_with_an_idempotency_key_may_come_again(
         assert [choice["text"] for choice in again.json()["choices"]] == ["one", "two"]
         assert len(http.get("/jobs").json()["jobs"]) == 2
         other = http.post("/v1/completions", json={"prompt": ["a", "c"]}, headers=headers)
-        assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
+        fewer = http.post("/v1/completions", json={"prompt": ["a"]}, headers=headers)
+        for refused in (other, fewer):
+            assert refused.status_code == 409
+            assert refused.json()["error"]["code"] == "idempotency_conflict"
+        same = http.post("/v1/completions", json=body | {"model": "default"}, headers=headers)
+        assert same.json()["choices"] == again.json()["choices"]
+        part = http.get(f"/v1/completions/{again.json()['id']}")
+        assert part.status_code == 400 and "has 2 choices" in part.json()["error"]["message"]
 
 
 def test_choices_are_all_taken_or_none(valkey_url: str, flushed: Redis) -> None:

@@ -89,3 +89,10 @@ def test_a_job_that_gave_no_answer_is_an_error(
     with pytest.raises(error) as caught:
         answer(CHAT, "chatcmpl-1", 7, [job("a"), job("b", ended=ended)])
     assert caught.value.code == code
+
+
+def test_a_call_that_is_cut_after_a_whole_one_is_length() -> None:
+    results = [job(CALL, "<tool_call>", ended=end(reason=FinishReason.LENGTH, tokens=2))]
+    (choice,) = answer(TOOLS, "chatcmpl-1", 7, results, num_choices=1)["choices"]
+    assert choice["finish_reason"] == "length"
+    assert [call["function"]["name"] for call in choice["message"]["tool_calls"]] == ["f"]
