@@ -62,7 +62,9 @@ class Settings(Basics):
     )
     port: int = Field(8000, ge=0, le=65535, description="0 takes a free one")
     data_dir: Path = Field(default_factory=_data_dir, description="what `up` keeps: jobs, logs")
-    host_dir: Path = Field(default_factory=_host_dir, description="core leases of this host")
+    host_dir: Path = Field(
+        default_factory=_host_dir, description="core leases and snapshots of this host"
+    )
     model_dir: Path = Field(default_factory=lambda: _cache_dir() / "models")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -127,6 +129,27 @@ class Settings(Basics):
     )
     prefill_chunk_tokens: int = Field(56, ge=2, le=56, description="rows of one prompt chunk")
     prefill_budget_tokens: int = Field(112, ge=2, description="prompt tokens per step")
+    prefill_grid: int = Field(
+        0,
+        description="0: chunks that may be cut anywhere; 256: fixed chunks of 256, faster on long prompts, "
+        "whose results are reused up to a border of the grid only",
+    )
+    prefix_cache: bool = Field(
+        True, description="keep what was computed of prompts for others that begin alike"
+    )
+    cache_max_bytes: int = Field(
+        0, ge=0, description="of all snapshots in host_dir; 0: a quarter of the free memory"
+    )
+    cache_ttl_s: int = Field(3600, ge=1, description="snapshots unused for so long are removed")
+    cache_sharing: Literal["key", "all"] = Field(
+        "key", description="who may reuse a prompt's snapshot: jobs of the same API key, or all"
+    )
+    cache_min_tokens: int = Field(
+        64, ge=16, description="what is not worth a snapshot: fewer tokens to save than that"
+    )
+    checkpoint_s: float = Field(
+        5, gt=0, description="a running job is saved whenever so much work would be lost"
+    )
     heartbeat_s: float = Field(1.0, gt=0, le=60)
     heartbeat_ttl_s: float = Field(4.0, gt=0, le=600)
     stall_limit_s: float = Field(60, gt=0, description="a step that takes longer ends the worker")
@@ -192,6 +215,13 @@ class Settings(Basics):
     @property
     def files_folder(self) -> Path:
         return self.file_dir or self.data_dir / "files"
+
+    @field_validator("prefill_grid")
+    @classmethod
+    def _is_grid(cls, value: int) -> int:
+        if value not in (0, 256):
+            raise ValueError("must be 0 or 256")
+        return value
 
     @field_validator("webhook_secret")
     @classmethod
