@@ -57,7 +57,7 @@ def model_as(format_name: str, directory: Path) -> Path:
 
 def truncate_slot(backend: LlamaBackend, slot: int, num_tokens: int) -> None:
     """Forgets what stands in ``slot`` after its first ``num_tokens``."""
-    llama.llama_memory_seq_rm(backend._memory, slot, num_tokens, -1)
+    backend.forget(slot, num_tokens)
 
 
 @llama.llama_log_callback  # type: ignore[untyped-decorator]
