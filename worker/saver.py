@@ -110,7 +110,6 @@ class Saver:
         size = self._backend.state_size_bytes(sequence.slot)
         buffer = self._shelf.writer.buffer(size)
         if buffer is None:
-            self._figures.snapshots_refused += 1
             return False
         self._backend.save_state(sequence.slot, buffer)
         claim = None

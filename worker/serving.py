@@ -11,7 +11,6 @@ from shared.models import ResolvedModel
 from shared.protocol import WorkerState
 from shared.settings import Settings
 from worker.answers import Answers
-from worker.cache_figures import CacheFigures
 from worker.caching import make_cache, open_shelf
 from worker.engine import Engine
 from worker.heart import Heart, Pulse
@@ -66,7 +65,7 @@ def serve(
         backend.close()
         return
     invariant = backend.check_batch_invariance(_SELF_CHECK_S)
-    pace, figures = Pace(settings.prefill_stall_ms / 1000), CacheFigures()
+    pace, figures = Pace(settings.prefill_stall_ms / 1000), reporter.cache
     shelf = open_shelf(settings, model.path, backend.facts)
     engine = Engine(
         backend,
@@ -77,6 +76,8 @@ def serve(
         cache=make_cache(settings, backend, pace, figures, shelf),
         figures=figures,
     )
+    if shelf:
+        reporter.refresh_cache = lambda: shelf.tell(figures)
     reporter.num_generated = lambda: engine.num_generated
     reporter.num_active = lambda: engine.num_active
     reporter.update(
@@ -141,6 +142,7 @@ def serve(
         Service(engine, link, intake, pulse, drain, facts.name).run()
     if shelf:
         shelf.close()
+        shelf.tell(figures)
     intake.close()
     backend.close()
 

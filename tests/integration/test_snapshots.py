@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from shared.protocol import EndEvent, TokenEvent
 from tests.factories import make_args, make_engine, make_times
 from worker.backends.scripted import ScriptedBackend
-from worker.engine import Engine
 from worker.snapshots.claims import Claims
 from worker.snapshots.shelf import Shelf
 from worker.snapshots.store import Store

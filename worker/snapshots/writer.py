@@ -34,6 +34,7 @@ class Writer:
         self._store = store
         self._max_bytes = max_buffered_bytes
         self._free: list[bytearray] = []
+        self.num_refused = 0
         self._num_bytes = 0  #: of all buffers, free or not
         self._lock = Lock()
         self._orders: Queue[Callable[[], None] | None] = Queue()
@@ -53,6 +54,7 @@ class Writer:
                 self._forget_free(wanted)
                 is_busy = self._num_bytes > 0
                 if is_busy and self._num_bytes + wanted > self._max_bytes:
+                    self.num_refused += 1
                     return None
                 self._num_bytes += wanted
                 chosen = bytearray(wanted)
