@@ -120,10 +120,16 @@ def _events(client: httpx.Client, path: str, last_id: str) -> Iterator[ServerSen
 def _print_stats(end: dict[str, Any]) -> None:
     usage, timings = end["usage"], end["timings"]
     parts = [
-        f"{usage['prompt_tokens']} prompt and {usage['completion_tokens']} output tokens",
+        f"{usage['prompt_tokens']} prompt{_cached(usage)} and {usage['completion_tokens']} output tokens",
         f"first after {timings.get('ttft_s') or 0:.2f} s",
         f"{timings.get('total_s') or 0:.2f} s in all",
     ]
     if timings.get("tokens_per_s"):
         parts.append(f"{timings['tokens_per_s']:.1f} tokens/s")
     print(", ".join(parts) + f" ({end['finish_reason']})", file=sys.stderr)
+
+
+def _cached(usage: dict[str, Any]) -> str:
+    """What was not computed, where there was any."""
+    cached = usage.get("cached_tokens") or 0
+    return f" ({cached} cached)" if cached else ""
