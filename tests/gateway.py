@@ -117,7 +117,7 @@ class PlayedWorker:
     def take(self) -> str:
         """The id of the next job, which is this worker's then."""
         jobs = wait_for(
-            lambda: run_script(self.client, "pop", self.name, self.model, 0, 8, 1, 16, 3600),
+            lambda: run_script(self.client, "pop", self.name, self.model, 0, 8, 1, 16, 3600, 0),
             "a job waits",
         )
         return str(jobs[0][0].decode())
