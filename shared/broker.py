@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from redis import Redis
@@ -53,15 +53,21 @@ class Broker:
         idempotency_key: str | None = None,
         model: str | None = None,
         note: str = "",
+        warm: Literal["own", "public"] | None = None,
     ) -> Submitted:
         """RQ's enqueue and our record of the job in one move, within the limits. ``model`` is the name
-        of its queues, ``note`` what the record keeps for the gateways. Raises ``TooManyRequests``,
-        ``Unavailable`` or ``IdempotencyConflict``."""
+        of its queues, ``note`` what the record keeps for the gateways, ``warm`` see ``JobArgs``. Raises
+        ``TooManyRequests``, ``Unavailable`` or ``IdempotencyConflict``."""
         job_id, digest = uuid4().hex, ""
         if idempotency_key is not None:
-            job_id, digest = self.named_id(owner, idempotency_key), _digest(request, note)
+            job_id, digest = (
+                self.named_id(owner, idempotency_key),
+                _digest(request, note + (warm or "")),
+            )
         seed = request.seed if request.seed is not None else secrets.randbelow(MAX_SEED + 1)
         args = JobArgs(request=request, seed=seed, request_id=request_id)
+        if warm is not None:  # a worker of an older version can read all other jobs
+            args = JobArgs(request=request, seed=seed, request_id=request_id, warm=warm)
         model = model or self._model
         queue = queue_name(model, request.priority)
         limits = self._limits
