@@ -55,6 +55,10 @@ WORKER = {
     "context_tokens": 4096,
     "batch_invariant": True,
     "tokens_per_s": 53.3,
+    "prefill_tokens_per_s": 301.5,
+    "host_dir_id": "0b5a63a6f2c1-1a-2",
+    "num_snapshots": 3,
+    "snapshot_bytes": 35_412_480,
     "memory_mb": 310.5,
     "cpu_percent": 99.1,
     "jobs_held": 1,
@@ -69,7 +73,13 @@ FAILURE = {
 }
 WORKERS = {"workers": [WORKER], "failures": [FAILURE]}
 
-_TOTALS = {"jobs_completed": 12, "generated_tokens": 456, "prompt_tokens": 396}
+_TOTALS = {
+    "jobs_completed": 12,
+    "generated_tokens": 456,
+    "prompt_tokens": 396,
+    "cache_queries": 12,
+    "cache_hits": 9,
+}
 METRICS = {
     "total_requests": 12,
     "avg_latency_sec": 1.098,
@@ -81,6 +91,24 @@ METRICS = {
     "queue": {"high": 0, "normal": 1, "low": 0, "suspect": 0, "depth": 1},
     "prompt_tokens_total": 396,
     "webhooks": {"delivered": 3, "dropped": 0},
+    "prefix_cache": {
+        "queries": 12,
+        "hits": 9,
+        "prompt_tokens": 396,
+        "tokens_saved": 279,
+        "hit_rate_tokens": 0.7045,
+        "seconds_saved": 0.925,
+        "restore_ms_avg": 1.2,
+        "resumed_tokens": 0,
+        "snapshots": 3,
+        "bytes": 35_412_480,
+        "written": 3,
+        "bytes_written": 35_412_480,
+        "evictions": 0,
+        "refused": 0,
+    },
+    "preemptions": 0,
+    "parked": 0,
     "gateway": {"memory_mb": 60.7, "cpu_percent": 2.3},
     "workers": [WORKER | {"totals": _TOTALS}],
 }

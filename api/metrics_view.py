@@ -1,9 +1,12 @@
 """The body of ``GET /metrics``: what the operators' numbers are called, made of the fleet. Pure."""
 
+from collections.abc import Iterable
+
 from pydantic import BaseModel, Field
 
 from api.fleet import Fleet, WorkerView
 from shared.metrics import Totals
+from shared.protocol import WorkerState
 
 
 class JobCounts(BaseModel):
@@ -25,6 +28,28 @@ class QueueDepths(BaseModel):
 class WebhookCounts(BaseModel):
     delivered: int
     dropped: int = Field(description="given up")
+
+
+class PrefixCache(BaseModel):
+    """What was computed of prompts, and kept for others that begin alike. Rates and times are over all
+    jobs that were looked up; what is kept is that of live workers' hosts, each counted once."""
+
+    queries: int = Field(description="jobs that were looked up")
+    hits: int = Field(description="jobs that started from what was kept")
+    prompt_tokens: int = Field(description="of the jobs that were looked up")
+    tokens_saved: int = Field(description="prompt tokens that were not computed")
+    hit_rate_tokens: float = Field(description="tokens_saved over prompt_tokens")
+    seconds_saved: float = Field(description="estimated, from the measured rate of prefill")
+    restore_ms_avg: float = Field(description="of one hit")
+    resumed_tokens: int = Field(
+        description="of parked or killed jobs, restored instead of computed again"
+    )
+    snapshots: int = Field(description="that are kept now")
+    bytes: int = Field(description="of the snapshots that are kept now")
+    written: int
+    bytes_written: int
+    evictions: int = Field(description="snapshots that made room for others")
+    refused: int = Field(description="not written: there was no room, or the writer was behind")
 
 
 class Process(BaseModel):
@@ -49,6 +74,9 @@ class Metrics(BaseModel):
     queue: QueueDepths
     prompt_tokens_total: int
     webhooks: WebhookCounts
+    prefix_cache: PrefixCache
+    preemptions: int = Field(description="jobs of low priority that made room for higher ones")
+    parked: int = Field(description="jobs that left a worker with what was computed of them")
     gateway: Process
     workers: tuple[WorkerMetrics, ...]
 
@@ -75,6 +103,9 @@ def metrics_of(fleet: Fleet, *, gateway_memory_mb: float, gateway_cpu_percent: f
         webhooks=WebhookCounts(
             delivered=totals.webhooks_delivered, dropped=totals.webhooks_dropped
         ),
+        prefix_cache=_prefix_cache(totals, live),
+        preemptions=totals.preemptions,
+        parked=totals.parked,
         gateway=Process(
             memory_mb=round(gateway_memory_mb, 1), cpu_percent=round(gateway_cpu_percent, 1)
         ),
@@ -83,3 +114,40 @@ def metrics_of(fleet: Fleet, *, gateway_memory_mb: float, gateway_cpu_percent: f
             for worker in fleet.workers
         ),
     )
+
+
+def _prefix_cache(totals: Totals, live: Iterable[WorkerView]) -> PrefixCache:
+    hosts = _by_host(live)
+    return PrefixCache(
+        queries=totals.cache_queries,
+        hits=totals.cache_hits,
+        prompt_tokens=totals.cache_query_tokens,
+        tokens_saved=totals.cache_hit_tokens,
+        hit_rate_tokens=round(totals.cache_hit_rate, 4),
+        seconds_saved=totals.cache_saved_ms / 1000,
+        restore_ms_avg=round(totals.restore_ms, 3),
+        resumed_tokens=totals.resumed_tokens,
+        snapshots=sum(worker.num_snapshots for worker in hosts),
+        bytes=sum(worker.snapshot_bytes for worker in hosts),
+        written=totals.snapshots_written,
+        bytes_written=totals.snapshot_bytes_written,
+        evictions=totals.snapshots_evicted,
+        refused=totals.snapshots_refused,
+    )
+
+
+def _by_host(live: Iterable[WorkerView]) -> list[WorkerView]:
+    """Of the workers that share a host directory the one that looked into it last. One that waits or
+    loads has not."""
+    latest: dict[str, WorkerView] = {}
+    for worker in live:
+        if worker.state not in (WorkerState.READY, WorkerState.DRAINING):
+            continue
+        place = worker.host_dir_id or worker.incarnation
+        if place not in latest or _age_s(worker) < _age_s(latest[place]):
+            latest[place] = worker
+    return list(latest.values())
+
+
+def _age_s(worker: WorkerView) -> float:
+    return float("inf") if worker.last_beat_s is None else worker.last_beat_s

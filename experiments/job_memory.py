@@ -43,6 +43,7 @@ from worker.engine import Engine
 from worker.heart import Pulse
 from worker.intake import Intake
 from worker.link import Link
+from worker.pace import Pace
 from worker.service import Drain, Service
 
 MODEL, WORKER = "played", "worker-0.played"
@@ -93,7 +94,7 @@ def worker(client: Redis, socket_url: str) -> Iterator[None]:
         backend,
         worker="worker-0",
         chunk_tokens=settings.prefill_chunk_tokens,
-        budget_tokens=settings.prefill_budget_tokens,
+        pace=Pace(settings.prefill_stall_ms / 1000),
     )
     drain = Drain(0)
     link = Link(

@@ -25,6 +25,7 @@ from shared.protocol import EndEvent, GenerateRequest, JobArgs, TokenEvent
 from shared.settings import load_settings
 from worker.engine import Engine
 from worker.leases import pin
+from worker.pace import Pace
 from worker.sequence import JobTimes
 
 CONTEXT_TOKENS = 1024
@@ -52,7 +53,7 @@ def run_engine(core: int, model: str, slots: int) -> None:
         backend,
         worker="bare",
         chunk_tokens=settings.prefill_chunk_tokens,
-        budget_tokens=settings.prefill_budget_tokens,
+        pace=Pace(settings.prefill_stall_ms / 1000),
     )
     print("ready", flush=True)
     for line in sys.stdin:

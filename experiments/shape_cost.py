@@ -22,6 +22,7 @@ from shared.protocol import GenerateRequest, JobArgs
 from shared.settings import load_settings
 from worker.engine import Engine
 from worker.leases import pin
+from worker.pace import Pace
 from worker.sequence import JobTimes
 
 #: Of a step; the issue that brought shapes set it.
@@ -87,7 +88,7 @@ def main() -> None:
 
     path = resolve_model(options.model, load_settings().model_dir).path
     backend = LlamaBackend(path, slots=options.slots, threads=1, context_tokens=1024)
-    engine = Engine(backend, worker="bare", chunk_tokens=56, budget_tokens=112)
+    engine = Engine(backend, worker="bare", chunk_tokens=56, pace=Pace(0.5))
     medians: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for seed in range(options.rounds + 1):
         for kind in KINDS:

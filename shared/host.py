@@ -21,6 +21,18 @@ def host_identity() -> str:
     return f"{os.uname().nodename} {namespace}".strip()
 
 
+def host_dir_id(host_dir: "os.PathLike[str]") -> str:
+    """The same for all processes that have this directory, in containers too, and for no other one on
+    any machine. Raises ``OSError``."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            machine = file.read().replace("-", "")[:12]
+    except OSError:
+        machine = os.uname().nodename
+    place = os.stat(host_dir)
+    return f"{machine}-{place.st_dev:x}-{place.st_ino:x}"
+
+
 def is_held(fd: int) -> bool:
     """Whether a live process keeps this file locked. Those who ask do not disturb each other."""
     try:

@@ -9,7 +9,8 @@ class Totals:
     """Counters since the data directory was new; fields are those of the hashes in Redis.
 
     ``e2e_ms`` is submit to end and ``busy_ms`` start of the last attempt to end, both summed over
-    ended jobs, whose tokens are ``ended_tokens``; ``generated_tokens`` counts running jobs too."""
+    ended jobs, whose tokens are ``ended_tokens``; ``generated_tokens`` counts running jobs too.
+    From ``cache_queries`` on they are what ``worker.cache_figures`` says, one by one."""
 
     jobs_completed: int = 0
     jobs_failed: int = 0
@@ -21,6 +22,19 @@ class Totals:
     prompt_tokens: int = 0
     webhooks_delivered: int = 0
     webhooks_dropped: int = 0
+    cache_queries: int = 0
+    cache_hits: int = 0
+    cache_query_tokens: int = 0
+    cache_hit_tokens: int = 0
+    cache_restore_us: int = 0
+    cache_saved_ms: int = 0
+    snapshots_written: int = 0
+    snapshot_bytes_written: int = 0
+    snapshots_evicted: int = 0
+    snapshots_refused: int = 0
+    preemptions: int = 0
+    parked: int = 0
+    resumed_tokens: int = 0
 
     @classmethod
     def from_hash(cls, raw: Mapping[bytes, bytes]) -> "Totals":
@@ -39,6 +53,16 @@ class Totals:
     def tokens_per_s(self) -> float:
         """Output tokens per second of a job's own running time, over ended jobs."""
         return self.ended_tokens * 1000 / self.busy_ms if self.busy_ms else 0.0
+
+    @property
+    def cache_hit_rate(self) -> float:
+        """The part of the prompt tokens looked up that was not computed."""
+        return self.cache_hit_tokens / self.cache_query_tokens if self.cache_query_tokens else 0.0
+
+    @property
+    def restore_ms(self) -> float:
+        """Of one job that started from a snapshot."""
+        return self.cache_restore_us / 1000 / self.cache_hits if self.cache_hits else 0.0
 
 
 def _whole(text: bytes) -> int:

@@ -128,7 +128,13 @@ class Settings(Basics):
         None, description="a Jinja template in place of the model's own"
     )
     prefill_chunk_tokens: int = Field(56, ge=2, le=56, description="rows of one prompt chunk")
-    prefill_budget_tokens: int = Field(112, ge=2, description="prompt tokens per step")
+    prefill_stall_ms: float = Field(
+        100,
+        gt=0,
+        le=60_000,
+        description="how long prompts may hold up running streams in a step; 16 tokens are computed "
+        "anyway",
+    )
     prefill_grid: int = Field(
         0,
         description="0: chunks that may be cut anywhere; 256: fixed chunks of 256, faster on long prompts, "

@@ -36,28 +36,32 @@ def model_as(format_name: str, directory: Path) -> Path:
         return source
     target = directory / f"{source.stem}-as-{format_name.replace(' ', '-')}.gguf"
     if not target.exists():
-        directory.mkdir(parents=True, exist_ok=True)
-        partial = target.with_suffix(f".{os.getpid()}.part")
-        params = llama.llama_model_quantize_default_params()
-        params.ftype = FTYPES[format_name.split(" and ")[0]]
-        if format_name.endswith(" and F16"):
-            params.output_tensor_type = params.token_embedding_type = GGML_TYPE_F16
-        params.nthread = 1
-        params.allow_requantize = True
-        params.pure = False
-        llama.llama_log_set(_silence, ctypes.c_void_p(0))
-        try:
-            code = llama.llama_model_quantize(bytes(source), bytes(partial), ctypes.byref(params))
-            assert code == 0, f"quantizing to {format_name} failed with code {code}"
-            partial.rename(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        quantize(source, target, format_name)
     return target
+
+
+def quantize(source: Path, target: Path, format_name: str) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(f".{os.getpid()}.part")
+    params = llama.llama_model_quantize_default_params()
+    params.ftype = FTYPES[format_name.split(" and ")[0]]
+    if format_name.endswith(" and F16"):
+        params.output_tensor_type = params.token_embedding_type = GGML_TYPE_F16
+    params.nthread = 1
+    params.allow_requantize = True
+    params.pure = False
+    llama.llama_log_set(_silence, ctypes.c_void_p(0))
+    try:
+        code = llama.llama_model_quantize(bytes(source), bytes(partial), ctypes.byref(params))
+        assert code == 0, f"quantizing to {format_name} failed with code {code}"
+        partial.rename(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def truncate_slot(backend: LlamaBackend, slot: int, num_tokens: int) -> None:
     """Forgets what stands in ``slot`` after its first ``num_tokens``."""
-    llama.llama_memory_seq_rm(backend._memory, slot, num_tokens, -1)
+    backend.forget(slot, num_tokens)
 
 
 @llama.llama_log_callback  # type: ignore[untyped-decorator]

@@ -17,6 +17,7 @@ from shared.cores import usable_cores
 from shared.errors import ServiceError, SetupError
 from shared.exit_codes import EXIT_BURIED, EXIT_CONFIG, EXIT_GIVEN_UP
 from shared.gguf_header import read_facts
+from shared.host import host_dir_id
 from shared.logs import configure_logging
 from shared.models import ResolvedModel, resolve_model
 from shared.protocol import WorkerReport, WorkerState
@@ -83,10 +84,12 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
         interval_s=settings.heartbeat_s,
         ttl_s=settings.heartbeat_ttl_s,
         sweeper=Sweeper.from_settings(settings),
+        counts=reporter.cache.totals,
     )
     present = appear(settings.host_dir, reporter.facts.incarnation, drain)
     if present is None:
         return 0
+    reporter.update(host_dir_id=host_dir_id(settings.host_dir))
     with closing(present) as presence:
 
         def register() -> None:
@@ -133,6 +136,7 @@ def _leave(settings: Settings, heart: Heart, incarnation: str) -> None:
     heart.stop()
     client = connect(settings.redis_url)
     try:
+        heart.last_beat()
         sweeper = Sweeper.from_settings(settings)
         sweeper.bury(client, incarnation, only_if_lapsed=False, counts=False)
     except RedisError as error:

@@ -6,7 +6,7 @@ silent and ends the process: a decode that hangs cannot be interrupted from insi
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Event, Thread
 from time import monotonic
 
@@ -56,10 +56,13 @@ class Heart:
         interval_s: float,
         ttl_s: float,
         sweeper: Sweeper,
+        counts: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
+        """``counts`` are what nobody else counts, since this process began, by their names in the totals."""
         self._client = client
         self._sweeper = sweeper
         self._report = report
+        self._counts = counts
         self._pulse = pulse
         self._interval_s = interval_s
         self._ttl_ms = round(ttl_s * 1000)
@@ -78,15 +81,27 @@ class Heart:
 
     def beat(self) -> None:
         """Ends the process if this incarnation was buried."""
-        report = self._report()
-        facts = (report.incarnation, self._ttl_ms, to_wire(report), report.model)
-        if not run_script(self._client, "beat", *facts):
+        if not self._say():
             log.critical("declared dead by another process; exiting, its jobs go on elsewhere")
             os._exit(EXIT_BURIED)
 
     def stop(self) -> None:
         self._stop.set()
         self._thread.join(timeout=5)
+
+    def last_beat(self) -> None:
+        """After ``stop``, before the burial: what was counted since the beat before is not lost."""
+        try:
+            self._say()
+        except RedisError as error:
+            log.warning("what was counted since the last heartbeat is lost: %s", error)
+
+    def _say(self) -> bool:
+        """Whether this incarnation lives, as Redis has it."""
+        report = self._report()
+        counted = [word for pair in self._counts().items() for word in pair]
+        facts = (report.incarnation, self._ttl_ms, to_wire(report), report.model)
+        return bool(run_script(self._client, "beat", *facts, *counted))
 
     def _bury_the_dead(self) -> None:
         """Workers of other hosts, which no supervisor of ours sees, while no gateway is there."""

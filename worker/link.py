@@ -56,6 +56,7 @@ class Popped:
     deadline_ms: int | None
     seed: int
     num_deaths: int | None = None  #: of a suspect, which is to run alone
+    owner: str = ""
 
     @classmethod
     def from_reply(cls, reply: list[Any]) -> "Popped":
@@ -71,6 +72,7 @@ class Popped:
             deadline_ms=int(deadline) if deadline else None,
             seed=int(reply[8]),
             num_deaths=int(reply[9]) if reply[9] else None,
+            owner=reply[10].decode(),
         )
 
 
@@ -99,15 +101,16 @@ class Link:
         self._reclaimed_s = clock()
 
     def exchange(
-        self, entries: Sequence[Entry], held: Sequence[str], want: int
+        self, entries: Sequence[Entry], held: Sequence[str], want: int, give_way: int = 0
     ) -> tuple[dict[str, str], list[Popped]]:
-        """Appends the events and takes up to ``want`` jobs; ``held`` are the jobs this worker has.
-        Raises ``Buried`` or ``GivenUp``."""
+        """Appends the events and takes up to ``want`` jobs; ``held`` are the jobs this worker has, of
+        which ``give_way`` would make room for jobs of higher priority. Raises ``Buried`` or
+        ``GivenUp``."""
         # What ends in this very step is still ours.
         known = {*held, *(entry.job_id for entry in entries)}
         calls = [append_call(self._incarnation, self._result_ttl_s, entries)] if entries else []
-        if want:
-            load = (len(held), self._slots, want, self._patience, self._result_ttl_s)
+        if want or give_way:
+            load = (len(held), self._slots, want, self._patience, self._result_ttl_s, give_way)
             calls.append(("pop", (self._incarnation, self._model, *load)))
         if not calls:
             return {}, []
@@ -123,7 +126,7 @@ class Link:
         if b"buried" in replies:
             raise Buried
         stops = verdicts(replies[0]) if entries else {}
-        return stops, _popped(replies[-1]) if want else []
+        return stops, _popped(replies[-1]) if want or give_way else []
 
     def read_transcript(self, job_id: str) -> Transcript:
         entries = self._until_answered(lambda _: self._client.xrange(stream_key(job_id)))

@@ -7,6 +7,7 @@ from time import monotonic
 import psutil
 
 from shared.protocol import WorkerReport
+from worker.cache_figures import CacheFigures
 
 #: Over how long the speed of a worker is averaged.
 _SPEED_WINDOW_S = 10.0
@@ -21,6 +22,9 @@ class Reporter:
         self.facts = facts
         self.num_generated: Callable[[], int] = lambda: 0
         self.num_active: Callable[[], int] = lambda: 0
+        self.cache = CacheFigures()
+        #: Brings ``cache`` up to date, before each report and what is counted. In the heart's thread.
+        self.refresh_cache: Callable[[], None] = lambda: None
         self._clock = clock
         self._process = psutil.Process()
         self._process.cpu_percent()
@@ -33,6 +37,7 @@ class Reporter:
 
     def report(self) -> WorkerReport:
         now_s = self._clock()
+        self.refresh_cache()
         if now_s - self._memory_at_s >= _MEMORY_INTERVAL_S:
             # PSS: pages of the model that workers share count once in the sum.
             self._memory_mb = round(self._process.memory_full_info().pss / 1e6, 1)
@@ -41,6 +46,9 @@ class Reporter:
             update={
                 "slots_used": self.num_active(),
                 "tokens_per_s": self._speed(now_s),
+                "prefill_tokens_per_s": round(self.cache.prefill_tokens_per_s, 1),
+                "num_snapshots": self.cache.num_snapshots,
+                "snapshot_bytes": self.cache.snapshot_bytes,
                 "memory_mb": self._memory_mb,
                 "cpu_percent": self._process.cpu_percent(),
             }

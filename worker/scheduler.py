@@ -2,7 +2,8 @@
 
 Slots are dense: sequences fill 0..n-1, and a hole is filled by moving the last one, since llama.cpp
 computes neighbouring slots in one go. Each step decodes one token of every running sequence, then
-prefills prompt chunks, oldest sequence first, up to a token budget.
+prefills prompt chunks, oldest sequence first, up to a token budget. What waits for another
+sequence to compute the beginning of its prompt holds a slot and does nothing.
 """
 
 from collections.abc import Sequence as Seq
@@ -10,7 +11,11 @@ from dataclasses import dataclass, field
 
 from shared.errors import GenerationTimedOut
 from shared.protocol import EndEvent, Event, FinishReason, JobError
+from worker.chunking import next_border, next_chunk
 from worker.sequence import Drawn, Sequence
+
+#: The rest of a budget is left alone rather than spent on a smaller chunk.
+_MIN_ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class StepPlan:
 @dataclass(frozen=True, slots=True)
 class Close:
     slot: int
+    sequence: Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +62,13 @@ class Outcome:
 
 class Scheduler:
     def __init__(
-        self, *, slots: int, context_tokens: int, chunk_tokens: int, budget_tokens: int
+        self, *, slots: int, context_tokens: int, chunk_tokens: int, grid_tokens: int = 0
     ) -> None:
+        """``grid_tokens``: prompts are cut there and nowhere else; 0: chunks of any size will do."""
         self.slots = slots
         self.context_tokens = context_tokens
         self._chunk_tokens = chunk_tokens
-        self._budget_tokens = budget_tokens
+        self._grid_tokens = grid_tokens
         self._active: list[Sequence] = []  #: index is the slot
         self._order: list[Sequence] = []  #: by arrival
 
@@ -79,28 +86,43 @@ class Scheduler:
     def add(self, sequence: Sequence) -> None:
         assert self.num_free_slots > 0, "a sequence was admitted without a free slot"
         sequence.slot = len(self._active)
-        sequence.plan_prefill(self._chunk_tokens)
+        sequence.plan_prefill()
         self._active.append(sequence)
         self._order.append(sequence)
 
-    def plan(self) -> StepPlan:
-        rows = [s for s in self._active if not s.is_prefilling]
-        chunks: list[Chunk] = []
-        budget = self._budget_tokens
+    @property
+    def has_rows(self) -> bool:
+        return any(not s.is_prefilling for s in self._active)
+
+    def plan(self, budget_tokens: int) -> StepPlan:
+        """``budget_tokens`` bounds the prompt tokens of the step; the first chunk is there anyway."""
+        plan = StepPlan([s for s in self._active if not s.is_prefilling], [])
+        budget = budget_tokens
         for sequence in self._order:
-            position, sizes = sequence.num_computed, sequence.chunks
-            if not sizes:
+            if sequence.reuse.is_waiting:
                 continue
-            fed = (*sequence.prompt, *sequence.output)
-            for i, size in enumerate(sizes):
-                if size > budget and chunks:
-                    return StepPlan(rows, chunks)
-                is_last = i == len(sizes) - 1
-                tokens = fed[position : position + size]
-                chunks.append(Chunk(sequence, tokens, position, is_last and not sequence.output))
-                position += size
-                budget -= size
-        return StepPlan(rows, chunks)
+            position = sequence.num_computed
+            while position < sequence.prefill_end:
+                size = self._next_rows(sequence, position, budget, is_first=not plan.chunks)
+                if not size:
+                    return plan
+                end = position + size
+                draws = sequence.draws_first and end == sequence.prefill_end
+                plan.chunks.append(Chunk(sequence, sequence.fed(position, end), position, draws))
+                position, budget = end, budget - size
+                if end in sequence.reuse.cuts:
+                    break  # its state is wanted as it is there
+        return plan
+
+    def _next_rows(self, sequence: Sequence, position: int, budget: int, *, is_first: bool) -> int:
+        """0: the budget does not do for another chunk."""
+        stop = sequence.next_stop(position)
+        if self._grid_tokens and position < len(sequence.prompt):
+            size = min(stop, next_border(position, self._grid_tokens)) - position
+            return size if is_first or size <= budget else 0
+        if not is_first and budget < min(_MIN_ROWS, stop - position):
+            return 0
+        return next_chunk(position, stop, max(2, min(self._chunk_tokens, budget)))
 
     def commit(self, plan: StepPlan, drawn: Seq[Drawn], now_s: float) -> Outcome:
         """``drawn`` is in the order of the plan: its rows, then the chunks that draw."""
@@ -112,7 +134,6 @@ class Scheduler:
             self._accept(sequence, next(tokens), now_s, outcome)
         for chunk in plan.chunks:
             chunk.sequence.num_computed += len(chunk.tokens)
-            chunk.sequence.chunks.pop(0)
             if chunk.draws:
                 self._accept(chunk.sequence, next(tokens), now_s, outcome)
         return outcome
@@ -135,6 +156,14 @@ class Scheduler:
         self._leave(sequence, outcome)
         return outcome
 
+    def find_preemptible(self) -> Sequence | None:
+        """The youngest that has to give way to a job of higher priority."""
+        return next((s for s in reversed(self._order) if s.is_preemptible), None)
+
+    @property
+    def num_preemptible(self) -> int:
+        return sum(s.is_preemptible for s in self._active)
+
     def check_integrity(self) -> None:
         assert [s.slot for s in self._active] == list(range(len(self._active))), "slots have holes"
         assert {id(s) for s in self._active} == {id(s) for s in self._order}, "a sequence is lost"
@@ -153,7 +182,7 @@ class Scheduler:
     def _leave(self, sequence: Sequence, outcome: Outcome) -> None:
         hole, last = sequence.slot, self._active.pop()
         self._order.remove(sequence)
-        outcome.changes.append(Close(hole))
+        outcome.changes.append(Close(hole, sequence))
         if last is not sequence:
             self._active[hole] = last
             outcome.changes.append(Move(last.slot, hole))

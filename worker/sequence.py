@@ -16,6 +16,7 @@ from shared.protocol import (
     Usage,
 )
 from worker.detokenizer import Detokenizer, Released
+from worker.reuse import Reuse
 
 _STATUS = {
     FinishReason.STOP: JobStatus.COMPLETED,
@@ -49,16 +50,6 @@ class Drawn:
     error: str = ""  #: it is no token, for that reason
 
 
-def chunk_sizes(num_tokens: int, max_rows: int) -> list[int]:
-    """Rows per chunk: full ones, then the rest. Never a chunk of one row, whose attention takes
-    another kernel, unless there is but one token: a rest of one borrows from the chunk before."""
-    full, rest = divmod(num_tokens, max_rows)
-    sizes = [max_rows] * full + ([rest] if rest else [])
-    if rest == 1 and full:
-        sizes[-2:] = [max_rows - 1, 2] if max_rows > 2 else [3]
-    return sizes
-
-
 @dataclass(eq=False, slots=True)
 class Sequence:
     job_id: str
@@ -73,7 +64,10 @@ class Sequence:
     deadline_s: float | None = None
     slot: int = -1
     num_computed: int = 0  #: tokens whose KV the slot holds
-    chunks: list[int] = field(default_factory=list)  #: rows of the chunks still to prefill
+    prefill_end: int = 0  #: so many are prefilled; what follows is decoded
+    reuse: Reuse = field(default_factory=Reuse)
+    end: EndEvent | None = None
+    is_preemptible: bool = False
     output: list[int] = field(default_factory=list)
     num_known: int = 0  #: tokens from earlier attempts
     logprobs: list[TokenLogprob] = field(default_factory=list)  #: of this attempt's, if asked for
@@ -87,15 +81,32 @@ class Sequence:
         self.output += known
         self.num_released = self.num_known = len(known)
 
-    def plan_prefill(self, max_rows: int) -> None:
-        """The prompt by its own chunks, whatever follows it; then all known tokens but the last,
-        which is the first input to decode."""
-        self.chunks = chunk_sizes(len(self.prompt), max_rows)
-        self.chunks += chunk_sizes(max(0, len(self.output) - 1), max_rows)
+    def plan_prefill(self) -> None:
+        """The prompt, then all known tokens but the last, which is the first input to decode."""
+        self.prefill_end = len(self.prompt) + max(0, len(self.output) - 1)
 
     @property
     def is_prefilling(self) -> bool:
-        return bool(self.chunks)
+        return self.num_computed < self.prefill_end
+
+    @property
+    def draws_first(self) -> bool:
+        """Whether its next token comes of its prefill."""
+        return not self.output
+
+    def next_stop(self, position: int) -> int:
+        """Where a chunk at ``position`` has to end at the latest: the prompt has its own chunks,
+        whatever follows it."""
+        stops = (*self.reuse.cuts, len(self.prompt), self.prefill_end)
+        return min(stop for stop in stops if stop > position)
+
+    def fed(self, begin: int, end: int) -> tuple[int, ...]:
+        """Its tokens from ``begin`` to ``end``, prompt and output as one."""
+        num_prompt = len(self.prompt)
+        if end <= num_prompt:
+            return self.prompt[begin:end]
+        rest = self.output[max(0, begin - num_prompt) : end - num_prompt]
+        return (*self.prompt[begin:], *rest)
 
     @property
     def num_tokens(self) -> int:
@@ -158,10 +169,14 @@ class Sequence:
             ttft_s = self.times.before_attempt_s + first_s - self.times.began_s
         # The first token of an attempt is the prefill's, not decode's.
         num_decoded = len(self.output) - self.num_known - 1
-        return EndEvent(
+        self.end = EndEvent(
             status=_STATUS[reason],
             finish_reason=reason,
-            usage=Usage(prompt_tokens=len(self.prompt), completion_tokens=self.num_released),
+            usage=Usage(
+                prompt_tokens=len(self.prompt),
+                cached_tokens=min(self.reuse.num_restored, len(self.prompt)),
+                completion_tokens=self.num_released,
+            ),
             timings=Timings(
                 queued_s=_round(self.times.queued_s),
                 prefill_s=_round((now_s if first_s is None else first_s) - self.times.began_s),
@@ -177,6 +192,7 @@ class Sequence:
             worker=self.worker,
             attempts=self.attempt,
         )
+        return self.end
 
 
 def _round(seconds: float | None) -> float | None:

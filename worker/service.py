@@ -25,12 +25,14 @@ from worker.engine import Engine, Events
 from worker.heart import Pulse
 from worker.intake import Intake
 from worker.link import Link, Popped, is_passing
-from worker.sequence import JobTimes
+from worker.sequence import JobTimes, Sequence
 
 log = logging.getLogger(__name__)
 
 _BELL_WAIT_S = 1.0
 _RETRY_PAUSE_S = 0.2
+#: While all sequences wait for what another worker computes.
+_WAIT_S = 0.01
 
 
 class Drain:
@@ -70,6 +72,8 @@ class Service:
         while not self._drain.is_over:
             self._pulse.touch()
             events = self._engine.step() if self._engine.num_active else []
+            if self._engine.is_waiting:
+                sleep(_WAIT_S)
             if events:
                 self._pulse.step_done()
             self._exchange(events)
@@ -91,6 +95,14 @@ class Service:
         active = [s.job_id for s in self._engine.scheduler.sequences]
         return active + [popped.job_id for popped in self._arrivals]
 
+    def _wants(self) -> tuple[int, int]:
+        """How many jobs there is room for, and how many running ones would make room for others."""
+        if self._drain.is_requested:
+            return 0, 0
+        room = self._engine.num_free_slots - len(self._arrivals)
+        preemptible = self._engine.scheduler.num_preemptible
+        return max(0, room), max(0, min(preemptible, preemptible + room))
+
     def _exchange(self, events: Events) -> None:
         now_s = monotonic()
         entries = list(self._pending)
@@ -101,8 +113,8 @@ class Service:
             for s in self._engine.scheduler.sequences
             if s.job_id not in told
         ]
-        want = 0 if self._drain.is_requested else self._engine.num_free_slots - len(self._arrivals)
-        stops, popped = self._link.exchange(entries, self._held_ids, want)
+        want, give_way = self._wants()
+        stops, popped = self._link.exchange(entries, self._held_ids, want, give_way)
         self._pending = []
         self._arrivals += popped
         for entry in entries:
@@ -145,12 +157,20 @@ class Service:
 
     def _admit(self, popped: Popped) -> None:
         args = self._intake.take(popped.job_id)
+        if not self._engine.num_free_slots:
+            self._preempt()
         known = self._link.read_transcript(popped.job_id).token_ids if popped.count else []
         deadline_s = None
         if popped.deadline_ms is not None:
             deadline_s = monotonic() + (popped.deadline_ms - popped.now_ms) / 1000
         events = self._engine.admit(
-            popped.job_id, popped.attempt, args, _times(popped), deadline_s=deadline_s, known=known
+            popped.job_id,
+            popped.attempt,
+            args,
+            _times(popped),
+            owner=popped.owner,
+            deadline_s=deadline_s,
+            known=known,
         )
         log.info(
             "job %s: attempt %d%s%s%s%s",
@@ -180,12 +200,23 @@ class Service:
         )
         self._pending.append(Entry(popped.job_id, popped.attempt, event))
 
+    def _preempt(self) -> None:
+        """A job of low priority makes room for one that was taken in its place."""
+        sequence = self._engine.scheduler.find_preemptible()
+        assert sequence is not None, "a job was taken for which nothing gives way"
+        self._park(sequence)
+        self._engine.figures.preemptions += 1
+
+    def _park(self, sequence: Sequence) -> None:
+        self._pulse.touch()
+        self._engine.park(sequence)  # before another worker may look for its state
+        self._link.park(sequence.job_id, sequence.attempt)
+        self._intake.release(sequence.job_id)
+        log.info("job %s: parked after %d tokens", sequence.job_id, sequence.num_released)
+
     def _park_all(self) -> None:
         for sequence in list(self._engine.scheduler.sequences):
-            self._link.park(sequence.job_id, sequence.attempt)
-            self._engine.drop(sequence.job_id)
-            self._intake.release(sequence.job_id)
-            log.info("job %s: parked after %d tokens", sequence.job_id, sequence.num_released)
+            self._park(sequence)
         for popped in self._arrivals:
             self._link.park(popped.job_id, popped.attempt)
 

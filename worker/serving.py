@@ -11,11 +11,13 @@ from shared.models import ResolvedModel
 from shared.protocol import WorkerState
 from shared.settings import Settings
 from worker.answers import Answers
+from worker.caching import make_cache, open_shelf
 from worker.engine import Engine
 from worker.heart import Heart, Pulse
 from worker.illegal_instruction import IllegalInstruction
 from worker.intake import Intake
 from worker.link import Link
+from worker.pace import Pace
 from worker.reporter import Reporter
 from worker.room import check_room
 from worker.service import Drain, Service
@@ -52,6 +54,7 @@ def serve(
         threads=facts.threads,
         context_tokens=settings.context_tokens,
         chat_template=_read_template(settings.chat_template_file),
+        prefill_grid=settings.prefill_grid,
     )
     if settings.chat_template_file and not backend.facts.has_chat_template:
         raise SetupError(
@@ -62,12 +65,19 @@ def serve(
         backend.close()
         return
     invariant = backend.check_batch_invariance(_SELF_CHECK_S)
+    pace, figures = Pace(settings.prefill_stall_ms / 1000), reporter.cache
+    shelf = open_shelf(settings, model.path, backend.facts)
     engine = Engine(
         backend,
         worker=facts.name,
         chunk_tokens=settings.prefill_chunk_tokens,
-        budget_tokens=settings.prefill_budget_tokens,
+        grid_tokens=settings.prefill_grid,
+        pace=pace,
+        cache=make_cache(settings, backend, pace, figures, shelf),
+        figures=figures,
     )
+    if shelf:
+        reporter.refresh_cache = lambda: shelf.tell(figures)
     reporter.num_generated = lambda: engine.num_generated
     reporter.num_active = lambda: engine.num_active
     reporter.update(
@@ -130,6 +140,9 @@ def serve(
     announce(ready_fd, "ready")
     with Answers(connect(settings.redis_url, timeout_s=READ_TIMEOUT_S), backend, model.name):
         Service(engine, link, intake, pulse, drain, facts.name).run()
+    if shelf:
+        shelf.close()
+        shelf.tell(figures)
     intake.close()
     backend.close()
 

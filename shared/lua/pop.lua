@@ -1,11 +1,12 @@
 -- Gives this worker the next jobs, one by one, while no other live worker is less loaded.
 -- ARGV: incarnation, model, load (jobs it holds), slots, at most how many jobs, how many jobs of higher
--- priority may overtake a waiting one, result TTL in s
+-- priority may overtake a waiting one, result TTL in s, how many of its jobs of low priority would give
+-- way to others
 -- Returns 'buried', or a list of [id, attempt, created, started, now, count, first token,
--- deadline ('' where there is none), seed, deaths if it must run alone or ''], times in ms of Redis'
+-- deadline ('' where there is none), seed, deaths if it must run alone or '', owner], times in ms of Redis'
 -- clock; what was in a queue and is no job of ours comes as [id].
 local me, model, load, slots, want = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local patience, ttl_s = tonumber(ARGV[6]), tonumber(ARGV[7])
+local patience, ttl_s, give_way = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 if redis.call('SISMEMBER', WORKERS, me) == 0 then return 'buried' end
 local now, jobs = now_ms(), {}
 local loads, passed = load_key(model), passed_key(model)
@@ -31,7 +32,7 @@ end
 local function take(id, is_alone)
   local key = job_key(id)
   local f = redis.pcall('HMGET', key, 'end', 'worker', 'attempt', 'created_ms', 'started_ms', 'count',
-    'first_token_ms', 'deadline_ms', 'seed', 'deaths', 'status', 'suspect', 'cancel')
+    'first_token_ms', 'deadline_ms', 'seed', 'deaths', 'status', 'suspect', 'cancel', 'owner')
   if f.err then
     discard(id, nil)
     return false
@@ -74,7 +75,7 @@ local function take(id, is_alone)
   redis.call('SADD', taken_key(me), id)
   load = load + 1
   jobs[#jobs + 1] = {id, attempt + 1, f[4], started, now, f[6], f[7] or '', f[8] or '', f[9],
-    is_alone and whole(f[10]) or ''}
+    is_alone and whole(f[10]) or '', f[14] or ''}
   return true
 end
 
@@ -148,6 +149,20 @@ while num_taken < want do
         redis.call('HINCRBY', passed, PRIORITIES[lower], 1)
       end
     end
+  end
+end
+
+-- Its slots are full, some of jobs of low priority: these go back to their queue for others.
+for rank = 1, 2 do
+  while num_taken == want and give_way > 0 do
+    local queue = queue_key(model .. ':' .. PRIORITIES[rank])
+    if redis.call('LLEN', queue) == 0 then break end
+    local other, other_load = least_loaded(model, now, me)
+    if other and other_load < load then
+      ring(other)
+      break
+    end
+    if take(redis.call('LPOP', queue), false) then give_way = give_way - 1 end
   end
 end
 report(load)

@@ -39,6 +39,10 @@ class WorkerReport(BaseModel):
         0  #: of the longest token: a prompt has no fewer tokens than bytes over it
     )
     tokens_per_s: float = 0.0
+    prefill_tokens_per_s: float = 0.0  #: of prompts that are computed, as measured; 0: not yet
+    host_dir_id: str = ""  #: the same for all workers that share their host directory
+    num_snapshots: int = 0  #: in the host directory
+    snapshot_bytes: int = 0  #: in the host directory
     memory_mb: float = 0.0
     cpu_percent: float = 0.0
     started_at: float = 0.0

@@ -1,7 +1,7 @@
 """What a job asks for: the body of ``POST /generate``, into which the other routes put theirs too."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
@@ -174,6 +174,10 @@ class JobArgs(Frozen):
     request: GenerateRequest
     seed: int = Field(ge=0, le=MAX_SEED)
     request_id: str | None = None
+    warm: Literal["own", "public"] | None = Field(
+        None,
+        description="it is there to store its prompt's state, for jobs of the same key or for all",
+    )
 
 
 def job_args_to_wire(args: JobArgs) -> dict[str, Any]:

@@ -1,4 +1,7 @@
+import os
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -23,3 +26,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 def client(service: Up) -> Iterator[httpx.Client]:
     with service.client() as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """MINI_VLLM_TEST_CACHE keeps the copies, 850 MB; without it each run makes its own."""
+    cache = os.environ.get("MINI_VLLM_TEST_CACHE")
+    directory = Path(cache) if cache else tmp_path_factory.mktemp("models")
+    yield directory
+    if not cache:
+        shutil.rmtree(directory)

@@ -5,9 +5,7 @@ in the middle, moved to another slot, and with a hole beside it. The prompts beg
 prefilled once for each model, and copied where a test is not about its chunks.
 """
 
-import os
 import random
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,16 +46,6 @@ everywhere = pytest.mark.parametrize(
     "subject", WHOLE + REDUCED, ids=names(WHOLE + REDUCED), indirect=True
 )
 where_whole = pytest.mark.parametrize("subject", WHOLE, ids=names(WHOLE), indirect=True)
-
-
-@pytest.fixture(scope="module")
-def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """MINI_VLLM_TEST_CACHE keeps the copies, 850 MB; without it each run makes its own."""
-    cache = os.environ.get("MINI_VLLM_TEST_CACHE")
-    directory = Path(cache) if cache else tmp_path_factory.mktemp("models")
-    yield directory
-    if not cache:
-        shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="module")

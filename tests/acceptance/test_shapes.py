@@ -13,6 +13,7 @@ from tests.factories import make_times
 from tests.models import model_path
 from worker.backends.llama import LlamaBackend
 from worker.engine import Engine, Events
+from worker.pace import Pace
 
 pytestmark = pytest.mark.model
 
@@ -167,7 +168,7 @@ class Runs:
     """Requests that run at once on one engine, each under a name."""
 
     def __init__(self, backend: LlamaBackend) -> None:
-        self._engine = Engine(backend, worker="w", chunk_tokens=56, budget_tokens=112)
+        self._engine = Engine(backend, worker="w", chunk_tokens=56, pace=Pace(0.5))
         self.events: dict[str, Events] = {}
 
     def run(

@@ -4,8 +4,8 @@ A backend holds one model and one context of ``slots`` sequences. It decides not
 in which slots and in what order is the scheduler's.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from shared.protocol import Message, Sampling, TokenLogprob, Tool
@@ -24,6 +24,9 @@ class ModelFacts:
     tool_format: str | None = None  #: one of ``shared.shapes.TOOL_FORMATS``
     num_vocab: int = 0
     max_piece_bytes: int = 0
+    can_restore: bool = False  #: whether the state of a slot can be saved, restored and trimmed
+    window_tokens: int = 0  #: how far back its local layers look; 0: it has none
+    state_key: Mapping[str, str | int | float] = field(default_factory=dict)  #: see ``model_card``
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class Backend(Protocol):
         ...
 
     def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:
-        """One chunk of a prompt, 2 to 56 tokens (or 1, which is padded), starting at ``position``."""
+        """One chunk of a prompt at ``position``: 2 to 56 tokens, or up to the grid; a lone one is padded."""
         ...
 
     def sample_prefill(self, slot: int, index: int) -> int:
@@ -126,3 +129,22 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class StateBackend(Backend, Protocol):
+    """One whose slots can be saved, restored and trimmed (``ModelFacts.can_restore``)."""
+
+    def state_size_bytes(self, slot: int) -> int: ...
+
+    def save_state(self, slot: int, buffer: memoryview) -> None:
+        """Copies the KV of the slot out, ``state_size_bytes`` of them."""
+        ...
+
+    def restore_state(self, slot: int, state: Any, size_bytes: int, num_tokens: int) -> bool:
+        """Puts the first ``num_tokens`` of a saved state (a ctypes array) into a slot that is open and
+        empty. False if the state is not for this context; the slot is empty then."""
+        ...
+
+    def copy_prefix(self, source: int, target: int, num_tokens: int) -> None:
+        """The KV of the first tokens of one slot into another that is open and empty."""
+        ...

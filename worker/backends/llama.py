@@ -20,6 +20,8 @@ from worker.backends.base import ModelFacts, Remark, Row
 from worker.backends.chat_template import compile_template
 from worker.backends.constraint import Constraint, Constraints
 from worker.backends.invariance import is_invariant
+from worker.backends.kv_states import KvStates
+from worker.backends.model_card import cell_bytes, describe, state_key
 from worker.backends.sampler import Sampler
 from worker.backends.vocabulary import Vocabulary
 
@@ -37,15 +39,17 @@ class LlamaBackend:
         threads: int,
         context_tokens: int = 0,
         chat_template: bytes | None = None,
+        prefill_grid: int = 0,
     ) -> None:
-        """``chat_template`` is used in place of the model's own. Raises ``ModelUnusable``."""
+        """``chat_template`` is used in place of the model's own; ``prefill_grid`` makes room for chunks
+        of so many tokens. Raises ``ModelUnusable``."""
+        self._max_chunk = max(MAX_CHUNK_TOKENS, prefill_grid)
         self._constraints: Constraints | None = None
         self._path = model_path
         self._model: Any = None
         self._context: Any = None
         self._batch: Any = None
         self._samplers: dict[int, Sampler] = {}
-        self._state = (ctypes.c_uint8 * 0)()
         self._row_of: dict[int, int] = {}  #: by slot, in the last batch: where its logits are
         library.start()
         try:
@@ -85,7 +89,8 @@ class LlamaBackend:
         if context_tokens > trained_tokens:
             self._unusable(f"its context is {trained_tokens} tokens, {context_tokens} were asked")
         cells = cells_per_slot(context_tokens) * slots
-        max_rows = max(64, slots + 1)  # padded rows stand alone, so each has a gap beside it
+        # Padded rows stand alone, so each has a gap beside it.
+        max_rows = max(64, slots + 1, self._max_chunk)
         params = llama.llama_context_default_params()
         params.n_ctx = cells
         params.n_seq_max = slots
@@ -98,9 +103,10 @@ class LlamaBackend:
         self._context = llama.llama_init_from_model(self._model, params)
         if not self._context:
             self._unusable(library.first_error("llama.cpp cannot make a context for it"))
-        self._memory = llama.llama_get_memory(self._context)
-        if not self._memory:
+        memory = llama.llama_get_memory(self._context)
+        if not memory:
             self._unusable("it keeps no state between tokens, so it cannot generate")
+        self._kv = KvStates(self._context, memory)
         self._make_batch(max_rows)
         # NOTE: llama.cpp has other kernels for one row: in the products of a float model, and in
         # attention from 512 cells on, which differs when several threads share it. A recurrent
@@ -111,15 +117,18 @@ class LlamaBackend:
         is_float = (llama.llama_model_ftype(self._model) & ~FTYPE_GUESSED) in FLOAT_FTYPES
         self._pads_lone_rows = self._can_pad and (is_float or threads > 1)
         self.facts = ModelFacts(
-            description=self._description(),
+            description=describe(self._model),
             context_tokens=context_tokens,
             slots=slots,
-            kv_cache_bytes=cells * self._cell_bytes(),
+            kv_cache_bytes=cells * cell_bytes(self._model),
             has_chat_template=self._template is not None,
             llama_cpp=llama.__version__,
             tool_format=self._template.tool_format if self._template else None,
             num_vocab=self.num_vocab,
             max_piece_bytes=self._vocabulary.max_piece_bytes,
+            can_restore=self._can_pad,
+            window_tokens=llama.llama_model_n_swa(self._model),
+            state_key=state_key(self._context, params),
         )
 
     def _make_batch(self, max_rows: int) -> None:
@@ -130,25 +139,6 @@ class LlamaBackend:
         self._slot_ids = [self._batch.seq_id[row] for row in range(max_rows)]
         for row in range(max_rows):
             self._batch.n_seq_id[row] = 1
-
-    def _description(self) -> str:
-        text = ctypes.create_string_buffer(256)
-        llama.llama_model_desc(self._model, text, len(text))
-        return text.value.decode(errors="replace")
-
-    def _cell_bytes(self) -> int:
-        model = self._model
-        head_dims = llama.llama_model_n_embd(model) // max(1, llama.llama_model_n_head(model))
-        architecture = self._metadata("general.architecture")
-        key_dims = int(self._metadata(f"{architecture}.attention.key_length") or head_dims)
-        value_dims = int(self._metadata(f"{architecture}.attention.value_length") or head_dims)
-        heads = llama.llama_model_n_layer(model) * llama.llama_model_n_head_kv(model)
-        return int(heads * (key_dims + value_dims) * 2)
-
-    def _metadata(self, key: str) -> str:
-        value = ctypes.create_string_buffer(256)
-        llama.llama_model_meta_val_str(self._model, key.encode(), value, len(value))
-        return value.value.decode(errors="replace")
 
     # --- text
 
@@ -205,37 +195,43 @@ class LlamaBackend:
         return self._samplers[slot].remark
 
     def close_slot(self, slot: int) -> None:
-        llama.llama_memory_seq_rm(self._memory, slot, -1, -1)
+        self._kv.forget(slot, -1)
         sampler = self._samplers.pop(slot, None)
         if sampler is not None:
             sampler.close()
 
     def move_slot(self, source: int, target: int) -> None:
         assert target not in self._samplers, f"slot {target} is not empty"
-        self.copy_slot(source, target)
-        llama.llama_memory_seq_rm(self._memory, source, -1, -1)
+        self._kv.copy(source, target)
+        self._kv.forget(source, -1)
         self._samplers[target] = self._samplers.pop(source)
+
+    def state_size_bytes(self, slot: int) -> int:
+        return self._kv.size_bytes(slot)
+
+    def save_state(self, slot: int, buffer: memoryview) -> None:
+        self._kv.save(slot, buffer)
+
+    def restore_state(self, slot: int, state: Any, size_bytes: int, num_tokens: int) -> bool:
+        return self._kv.restore(slot, state, size_bytes, num_tokens)
+
+    def copy_prefix(self, source: int, target: int, num_tokens: int) -> None:
+        self._kv.copy(source, target)
+        self._kv.forget(target, num_tokens)
 
     def copy_slot(self, source: int, *targets: int) -> None:
         """What the slot has computed, not its sampler."""
-        size = llama.llama_state_seq_get_size(self._context, source)
-        if size > len(self._state):
-            self._state = (ctypes.c_uint8 * size)()
-        if llama.llama_state_seq_get_data(self._context, self._state, size, source) != size:
-            raise RuntimeError(f"the state of slot {source} cannot be read")
-        for target in targets:
-            if not llama.llama_state_seq_set_data(self._context, self._state, size, target):
-                raise RuntimeError(f"the state of slot {source} cannot be put into slot {target}")
+        self._kv.copy(source, *targets)
 
     def forget(self, slot: int, position: int) -> None:
         """What the slot has computed from ``position`` on."""
-        llama.llama_memory_seq_rm(self._memory, slot, position, -1)
+        self._kv.forget(slot, position)
 
     # --- steps
 
     def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:
         last = len(tokens) - 1
-        assert 0 <= last < MAX_CHUNK_TOKENS, f"a chunk of {len(tokens)} tokens"
+        assert 0 <= last < self._max_chunk, f"a chunk of {len(tokens)} tokens"
         # A float model also multiplies one output row by another kernel than two.
         first_output = last - 1 if self._pads_lone_rows else last
         for row, token in enumerate(tokens):

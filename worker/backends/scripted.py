@@ -4,15 +4,18 @@ It is as strict as llama.cpp and says what is wrong: a position that is not the 
 that was not drawn, a slot with a hole before it. ``calls`` lists what was asked of it.
 """
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any
 
 from shared.errors import BadRequest, NoChatTemplate
 from shared.protocol import Message, Sampling, Tool
 from worker.backends.base import Constraint, ModelFacts, Remark, Row
 
 END = 256
+STATE_MAGIC = b"scripted"
 MAX_CHUNK_TOKENS = 56
 BYTES_PER_TOKEN = 1024  #: of KV, as far as ``facts`` go
 
@@ -54,7 +57,10 @@ class ScriptedBackend:
         has_chat_template: bool = True,
         is_batch_invariant: bool = True,
         fail_at_step: int | None = None,
+        window_tokens: int = 0,
+        max_chunk_tokens: int = MAX_CHUNK_TOKENS,
     ) -> None:
+        self._max_chunk_tokens = max_chunk_tokens
         self.facts = ModelFacts(
             description="scripted",
             context_tokens=context_tokens,
@@ -62,6 +68,9 @@ class ScriptedBackend:
             kv_cache_bytes=slots * context_tokens * BYTES_PER_TOKEN,
             has_chat_template=has_chat_template,
             llama_cpp="none",
+            can_restore=True,
+            window_tokens=window_tokens,
+            state_key={"model": "scripted", "slots": slots},
         )
         self.fail_at_step = fail_at_step
         self.calls: list[Call] = []
@@ -138,7 +147,7 @@ class ScriptedBackend:
     def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:
         self._record("prefill", (slot, len(tokens), position))
         self._step()
-        assert 1 <= len(tokens) <= MAX_CHUNK_TOKENS, f"a chunk of {len(tokens)} tokens"
+        assert 1 <= len(tokens) <= self._max_chunk_tokens, f"a chunk of {len(tokens)} tokens"
         state = self._open(slot)
         assert state.drawn is None, f"slot {slot} was prefilled after a draw"
         self._feed(slot, tokens, position)
@@ -189,6 +198,44 @@ class ScriptedBackend:
         assert target not in self._slots, f"slot {target} is not empty"
         self._slots[target] = self._open(source)
         del self._slots[source]
+
+    def state_size_bytes(self, slot: int) -> int:
+        return len(self._state(slot))
+
+    def save_state(self, slot: int, buffer: memoryview) -> None:
+        state = self._state(slot)
+        self._record("save_state", (slot, len(self._open(slot).tokens), 0))
+        buffer[: len(state)] = state
+
+    def restore_state(self, slot: int, state: Any, size_bytes: int, num_tokens: int) -> bool:
+        self._record("restore_state", (slot, num_tokens, 0))
+        data = bytes(state)[:size_bytes]
+        if not data.startswith(STATE_MAGIC):
+            return False
+        stored = array("i", data[len(STATE_MAGIC) :]).tolist()
+        if len(stored) < num_tokens:
+            return False
+        self._start_from(slot, stored, num_tokens)
+        return True
+
+    def copy_prefix(self, source: int, target: int, num_tokens: int) -> None:
+        self._record("copy_prefix", (source, num_tokens, 0), (target, num_tokens, 0))
+        self._start_from(target, self._open(source).tokens, num_tokens)
+
+    def _state(self, slot: int) -> bytes:
+        return STATE_MAGIC + array("i", self._open(slot).tokens).tobytes()
+
+    def _start_from(self, slot: int, stored: Sequence[int], num_tokens: int) -> None:
+        target = self._open(slot)
+        assert not target.tokens, f"slot {slot} is not empty"
+        window = self.facts.window_tokens
+        assert not 0 < window < len(stored) or num_tokens >= len(stored) - 1, (
+            f"a state of {len(stored)} tokens was trimmed to {num_tokens}, beyond its window"
+        )
+        target.tokens = list(stored[:num_tokens])
+        assert target.tokens == target.history[:num_tokens], (
+            f"slot {slot} starts from other tokens than its history"
+        )
 
     def check_batch_invariance(self, budget_s: float) -> bool:  # noqa: ARG002
         assert not self._slots, f"slots {self.open_slots} are open"

@@ -8,16 +8,9 @@ NOW = (10, 500_000)
 
 
 def report(name: str, **fields: Any) -> bytes:
+    facts: dict[str, Any] = {"state": WorkerState.READY, "memory_mb": 100, "cpu_percent": 25}
     made = WorkerReport(
-        name=name,
-        incarnation=name + ".1",
-        pid=1,
-        host="h",
-        model="m",
-        state=WorkerState.READY,
-        memory_mb=100,
-        cpu_percent=25,
-        **fields,
+        name=name, incarnation=name + ".1", pid=1, host="h", model="m", **(facts | fields)
     )
     return to_wire(made).encode()
 
@@ -56,6 +49,38 @@ def test_metrics_add_up_service_and_workers() -> None:
     assert body["queue"] == {"high": 1, "normal": 2, "low": 3, "suspect": 4, "depth": 10}
     assert body["prompt_tokens_total"] == 8
     assert [w["totals"]["generated_tokens"] for w in body["workers"]] == [5, 25]
+
+
+def test_what_prefixes_saved_is_over_all_workers_and_the_dead() -> None:
+    service = totals(cache_queries=10, cache_hits=4, cache_restore_us=6000, cache_hit_tokens=100)
+    one = totals(cache_queries=10, cache_hits=4, cache_restore_us=2000, cache_hit_tokens=200)
+    service |= totals(cache_query_tokens=300, cache_saved_ms=500, preemptions=1)
+    one |= totals(cache_query_tokens=300, cache_saved_ms=1000, preemptions=1, parked=3)
+    replies = [NOW, [], service, 0, 0, 0, 0]
+    replies += [one, {b"report": report("a"), b"beat_ms": b"10000"}, 1, 0]
+    metrics = metrics_of(make_fleet(["a.1"], replies), gateway_memory_mb=0, gateway_cpu_percent=0)
+    cache = metrics.prefix_cache
+    assert (cache.queries, cache.hits, cache.tokens_saved) == (20, 8, 300)
+    assert cache.hit_rate_tokens == 0.5
+    assert cache.restore_ms_avg == 1.0
+    assert cache.seconds_saved == 1.5
+    assert (metrics.preemptions, metrics.parked) == (2, 3)
+
+
+def test_snapshots_of_a_host_count_once_as_its_latest_beat_says() -> None:
+    def beat(name: str, host: str, number: int, at: bytes, **fields: Any) -> list[Any]:
+        kept = {"host_dir_id": host, "num_snapshots": number, "snapshot_bytes": 100 * number}
+        return [{}, {b"report": report(name, **(kept | fields)), b"beat_ms": at}, 1, 0]
+
+    replies = [NOW, [], {}, 0, 0, 0, 0]
+    replies += beat("a", "one", 3, b"9000") + beat("b", "one", 4, b"10000")
+    replies += beat("c", "two", 5, b"10000")
+    replies += beat("d", "two", 0, b"10400", state=WorkerState.LOADING)
+    replies += beat("e", "", 1, b"10000") + beat("f", "", 2, b"10000")
+    fleet = make_fleet([f"{name}.1" for name in "abcdef"], replies)
+    cache = metrics_of(fleet, gateway_memory_mb=0, gateway_cpu_percent=0).prefix_cache
+    assert cache.snapshots == 4 + 5 + 1 + 2, "e and f are of a version that names no directory"
+    assert cache.bytes == 1200
 
 
 def test_a_worker_without_a_report_still_counts() -> None:

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 from tests.factories import make_args, make_times
 from worker.detokenizer import Detokenizer
 from worker.scheduler import Close, Move, Scheduler
-from worker.sequence import Drawn, Sequence, chunk_sizes
+from worker.sequence import Drawn, Sequence
 
 
 def make_scheduler(**changes: int) -> Scheduler:
-    limits = {"slots": 4, "context_tokens": 64, "chunk_tokens": 8, "budget_tokens": 16}
+    limits = {"slots": 4, "context_tokens": 64, "chunk_tokens": 8}
     return Scheduler(**(limits | changes))
 
 
@@ -28,18 +28,9 @@ def make_sequence(job_id: str, num_prompt: int = 4, max_tokens: int = 100) -> Se
 
 
 def run_step(scheduler: Scheduler, piece: bytes = b"x") -> list[Close | Move]:
-    plan = scheduler.plan()
+    plan = scheduler.plan(16)
     drawn = [Drawn(7, piece, False)] * plan.num_draws
     return scheduler.commit(plan, drawn, 101.0).changes
-
-
-@given(st.integers(1, 2000), st.integers(2, 56))
-def test_chunks_cover_the_prompt_and_never_have_one_row(num_tokens: int, max_rows: int) -> None:
-    sizes = chunk_sizes(num_tokens, max_rows)
-    assert sum(sizes) == num_tokens
-    if num_tokens > 1:
-        assert min(sizes) >= 2
-        assert max(sizes) <= max(max_rows, 3)
 
 
 def test_running_sequences_decode_before_a_long_prompt_goes_on() -> None:
@@ -47,7 +38,7 @@ def test_running_sequences_decode_before_a_long_prompt_goes_on() -> None:
     scheduler.add(make_sequence("a"))
     run_step(scheduler)
     scheduler.add(make_sequence("b", num_prompt=40))
-    plan = scheduler.plan()
+    plan = scheduler.plan(16)
     assert [s.job_id for s in plan.rows] == ["a"]
     assert [len(c.tokens) for c in plan.chunks] == [8, 8]
     assert not any(c.draws for c in plan.chunks)
@@ -57,15 +48,70 @@ def test_the_budget_bounds_the_prompt_tokens_of_a_step() -> None:
     scheduler = make_scheduler()
     for job_id in "abc":
         scheduler.add(make_sequence(job_id, num_prompt=12))
-    sizes = [len(c.tokens) for c in scheduler.plan().chunks]
+    sizes = [len(c.tokens) for c in scheduler.plan(16).chunks]
     assert sizes == [8, 4]
     assert sum(sizes) <= 16
 
 
-def test_a_budget_below_one_chunk_still_makes_progress() -> None:
-    scheduler = make_scheduler(budget_tokens=2)
+def test_a_budget_below_one_chunk_makes_smaller_chunks() -> None:
+    scheduler = make_scheduler()
     scheduler.add(make_sequence("a", num_prompt=12))
-    assert [len(c.tokens) for c in scheduler.plan().chunks] == [8]
+    assert [len(c.tokens) for c in scheduler.plan(4).chunks] == [4]
+    assert [len(c.tokens) for c in scheduler.plan(1).chunks] == [2]
+
+
+def test_the_rest_of_a_budget_is_not_spent_on_a_tiny_chunk() -> None:
+    scheduler = make_scheduler()
+    for job_id in "ab":
+        scheduler.add(make_sequence(job_id, num_prompt=14))
+    assert [len(c.tokens) for c in scheduler.plan(16).chunks] == [8, 6]
+
+
+def test_a_grid_cuts_the_prompt_at_its_borders_only_and_the_answer_by_chunks() -> None:
+    scheduler = make_scheduler(grid_tokens=16)
+    sequence = make_sequence("a", num_prompt=40)
+    sequence.resume(list(range(50, 62)))
+    scheduler.add(sequence)
+    chunks = scheduler.plan(1000).chunks
+    assert [(c.position, len(c.tokens)) for c in chunks] == [
+        (0, 16),
+        (16, 16),
+        (32, 8),
+        (40, 8),
+        (48, 3),
+    ]
+    assert [len(c.tokens) for c in scheduler.plan(2).chunks] == [16]
+
+
+def test_a_cut_ends_a_chunk_and_the_sequences_part_of_the_step() -> None:
+    scheduler = make_scheduler()
+    sequence = make_sequence("a", num_prompt=30)
+    sequence.reuse.cuts = (11,)
+    scheduler.add(sequence)
+    assert [len(c.tokens) for c in scheduler.plan(100).chunks] == [8, 3]
+
+
+def test_one_that_waits_holds_a_slot_and_does_nothing() -> None:
+    scheduler = make_scheduler()
+    leader, follower = make_sequence("a", 20), make_sequence("b", 20)
+    follower.reuse.leader = leader
+    scheduler.add(leader)
+    scheduler.add(follower)
+    assert {c.sequence.job_id for c in scheduler.plan(100).chunks} == {"a"}
+    follower.reuse.stop_waiting()
+    assert {c.sequence.job_id for c in scheduler.plan(100).chunks} == {"a", "b"}
+
+
+def test_the_youngest_preemptible_sequence_gives_way() -> None:
+    scheduler = make_scheduler()
+    for job_id, gives_way in zip("abcd", (True, True, False, False), strict=True):
+        sequence = make_sequence(job_id)
+        sequence.is_preemptible = gives_way
+        scheduler.add(sequence)
+    youngest = scheduler.find_preemptible()
+    assert youngest is not None
+    assert youngest.job_id == "b"
+    assert scheduler.num_preemptible == 2
 
 
 def test_a_hole_is_filled_by_the_last_sequence() -> None:
@@ -74,30 +120,31 @@ def test_a_hole_is_filled_by_the_last_sequence() -> None:
     for sequence in sequences:
         scheduler.add(sequence)
     changes = scheduler.drop(sequences[1]).changes
-    assert changes == [Close(1), Move(3, 1)]
+    assert changes == [Close(1, sequences[1]), Move(3, 1)]
     assert [s.job_id for s in scheduler.sequences] == ["a", "d", "c"]
     scheduler.check_integrity()
 
 
 def test_several_ends_in_one_step_change_slots_one_after_another() -> None:
     scheduler = make_scheduler()
-    for job_id, max_tokens in zip("abcd", (100, 1, 100, 1), strict=True):
-        scheduler.add(make_sequence(job_id, max_tokens=max_tokens))
-    assert run_step(scheduler) == [Close(1), Move(3, 1), Close(1), Move(2, 1)]
+    a, b, c, d = (make_sequence(x, max_tokens=m) for x, m in zip("abcd", (9, 1, 9, 1), strict=True))
+    for sequence in (a, b, c, d):
+        scheduler.add(sequence)
+    assert run_step(scheduler) == [Close(1, b), Move(3, 1), Close(1, d), Move(2, 1)]
     assert [s.job_id for s in scheduler.sequences] == ["a", "c"]
     scheduler.check_integrity()
 
 
 def test_a_resumed_sequence_refeeds_its_prompt_by_the_same_chunks_then_its_own_tokens() -> None:
-    scheduler = make_scheduler(budget_tokens=100)
+    scheduler = make_scheduler()
     sequence = make_sequence("a", num_prompt=10)
     sequence.resume([50, 51, 52])
     scheduler.add(sequence)
-    plan = scheduler.plan()
+    plan = scheduler.plan(100)
     assert [c.tokens for c in plan.chunks] == [(0, 1, 2, 3, 4, 5, 6, 7), (8, 9), (50, 51)]
     assert plan.num_draws == 0
     scheduler.commit(plan, [], 101.0)
-    assert scheduler.plan().rows == [sequence]
+    assert scheduler.plan(100).rows == [sequence]
     assert sequence.num_computed == 12
 
 
@@ -105,7 +152,7 @@ def test_committing_too_few_tokens_is_refused() -> None:
     scheduler = make_scheduler()
     scheduler.add(make_sequence("a"))
     with pytest.raises(AssertionError, match="one token for each row"):
-        scheduler.commit(scheduler.plan(), [], 101.0)
+        scheduler.commit(scheduler.plan(16), [], 101.0)
 
 
 @given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 6)), min_size=1, max_size=10))

@@ -1,0 +1,22 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worker.chunking import next_border, next_chunk
+
+
+@given(st.integers(0, 500), st.integers(1, 2000), st.integers(2, 56))
+def test_chunks_cover_the_way_and_never_have_one_row(
+    begin: int, length: int, max_rows: int
+) -> None:
+    position, sizes = begin, []
+    while position < begin + length:
+        sizes.append(next_chunk(position, begin + length, max_rows))
+        position += sizes[-1]
+    assert position == begin + length
+    if length > 1:
+        assert min(sizes) >= 2
+        assert max(sizes) <= max(max_rows, 3)
+
+
+def test_a_border_comes_after_its_position() -> None:
+    assert [next_border(position, 16) for position in (0, 15, 16, 17)] == [16, 16, 32, 32]
