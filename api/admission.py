@@ -21,7 +21,8 @@ def check_request(
     check_bounds(request, settings)
     _check_fit(request, model, ids_field, text_field)
     _check_vocabulary(request, model, ids_field)
-    _check_tools(request, model)
+    if request.calls_tools:
+        check_tools(model)
 
 
 def _check_fit(
@@ -59,8 +60,9 @@ def _check_vocabulary(request: GenerateRequest, model: ServedModel, ids_field: s
             raise InvalidRequest([Problem(field, words)])
 
 
-def _check_tools(request: GenerateRequest, model: ServedModel) -> None:
-    if not request.calls_tools or model.tool_format is not None:
+def check_tools(model: ServedModel) -> None:
+    """Raises ``UnsupportedParameter``, or ``NoWorkerReady`` where it is not known."""
+    if model.tool_format is not None:
         return
     if not model.ready:
         raise NoWorkerReady(
