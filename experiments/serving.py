@@ -74,6 +74,7 @@ async def drive(options: argparse.Namespace, progress: Progress) -> Rounds:
         for client in clients:
             names = ", ".join(await client.list_models())
             progress.console.print(f"{client.server.name}: {client.server.url}, {names}")
+        for client in clients:
             await warm_up(client, options)
         total = options.rounds * len(options.workload) * len(clients)
         task = progress.add_task("measure", total=total)
