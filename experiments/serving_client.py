@@ -6,50 +6,21 @@ Nothing that goes wrong with one request is raised: it is the answer's ``error``
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
+from experiments.serving_answers import ERROR_CHARS, Answer
 from shared.errors import SetupError
 
 _TIMEOUT = httpx.Timeout(30, read=600)
-_ERROR_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
     name: str
     url: str  #: without a slash at its end, and without /v1
-
-
-@dataclass(slots=True)
-class Answer:
-    """Filled while it comes. Times are monotonic; ``came_s`` has one for each piece with text."""
-
-    sent_s: float
-    came_s: list[float] = field(default_factory=list)
-    text: str = ""
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    has_usage: bool = False
-    error: str = ""
-
-    def feed(self, event: Mapping[str, Any], now_s: float) -> None:
-        """One event of the stream."""
-        if error := event.get("error"):
-            self.error = str(error)[:_ERROR_CHARS]
-        for choice in event.get("choices") or ():
-            piece = choice.get("text") or (choice.get("delta") or {}).get("content")
-            if piece:
-                self.text += piece
-                self.came_s.append(now_s)
-        if usage := event.get("usage"):
-            self.has_usage = True
-            self.prompt_tokens = usage["prompt_tokens"]
-            self.output_tokens = usage["completion_tokens"]
-            self.cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
 
 
 class Client:
@@ -104,14 +75,14 @@ class Client:
             async with self._http.stream("POST", path, json=body) as response:
                 if response.status_code != 200:
                     text = (await response.aread()).decode(errors="replace")
-                    answer.error = f"{response.status_code}: {text}"[:_ERROR_CHARS]
+                    answer.error = f"{response.status_code}: {text}"[:ERROR_CHARS]
                     return
                 async for block in split_blocks(response.aiter_bytes()):
                     now_s = time.monotonic()
                     if (event := parse(block)) is not None:
                         answer.feed(event, now_s)
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
-            answer.error = answer.error or repr(error)[:_ERROR_CHARS]
+            answer.error = answer.error or repr(error)[:ERROR_CHARS]
         if not answer.error and not answer.has_usage:
             answer.error = "the stream ended without its usage"
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from experiments.figures import percentile
-from experiments.serving_client import Answer
-from experiments.serving_load import Seen
+from experiments.serving_answers import Answer, Seen
 
 Figures = dict[str, float | None]
 

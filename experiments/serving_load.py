@@ -4,26 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
-from experiments.serving_client import Answer, Client
+from experiments.serving_answers import Answer, Seen
+from experiments.serving_client import Client
 from experiments.serving_workloads import LONG_OUTPUT_TOKENS, STREAM_TOKENS, Load
 from shared.errors import SetupError
 
 _START_TIMEOUT_S = 120.0
 _POLL_S = 0.02
-
-
-@dataclass(slots=True)
-class Seen:
-    """What a load was answered. ``streams`` are those that run beside the clients, from ``quiet_s`` on
-    all of them; they are closed before their end."""
-
-    began_s: float
-    ended_s: float = 0.0
-    answers: list[Answer] = field(default_factory=list)
-    streams: list[Answer] = field(default_factory=list)
-    quiet_s: float = 0.0
 
 
 async def run_load(client: Client, load: Load, output_tokens: int, quiet_s: float) -> Seen:

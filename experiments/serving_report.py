@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from experiments.serving_answers import Seen
 from experiments.serving_figures import Figures, over_rounds, ratios
-from experiments.serving_load import Seen
 
 #: By workload and server.
 Rounds = dict[str, dict[str, list[Figures]]]

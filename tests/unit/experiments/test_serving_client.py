@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.serving_client import Answer, parse, split_blocks
+from experiments.serving_answers import Answer
+from experiments.serving_client import parse, split_blocks
 
 
 def blocks_of(pieces: Iterable[bytes]) -> list[bytes]:

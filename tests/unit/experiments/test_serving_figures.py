@@ -2,9 +2,8 @@
 
 import pytest
 
-from experiments.serving_client import Answer
+from experiments.serving_answers import Answer, Seen
 from experiments.serving_figures import Figures, gaps_between_ms, over_rounds, ratios, to_figures
-from experiments.serving_load import Seen
 
 
 def answer(sent_s: float, *came_s: float, prompt: int = 10, cached: int = 0) -> Answer:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.serving import parse_options, parse_server
 from experiments.serving_client import Server
+from experiments.serving_options import parse_options, parse_server
 
 OURS = ["--url", "ours=http://127.0.0.1:1/v1/"]
 
@@ -13,15 +13,15 @@ def test_a_server_has_a_name_and_its_url_may_end_as_an_openai_client_wants_it() 
 
 
 def test_all_workloads_are_run_unless_some_are_named() -> None:
-    assert parse_options(OURS).workload == ["random", "shared", "chats", "long"]
+    assert parse_options("", OURS).workload == ["random", "shared", "chats", "long"]
     asked = ["--workload", "chats", "--workload", "chats"]
-    assert parse_options(OURS + asked).workload == ["chats"]
+    assert parse_options("", OURS + asked).workload == ["chats"]
 
 
 def test_a_seed_is_drawn_unless_it_is_given() -> None:
-    drawn = {parse_options(OURS).seed for _ in range(5)}
+    drawn = {parse_options("", OURS).seed for _ in range(5)}
     assert len(drawn) > 1
-    assert parse_options([*OURS, "--seed", "7"]).seed == 7
+    assert parse_options("", [*OURS, "--seed", "7"]).seed == 7
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,6 @@ def test_what_cannot_be_measured_is_refused_by_name(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as refused:
-        parse_options(arguments)
+        parse_options("", arguments)
     assert refused.value.code == 2
     assert message in capsys.readouterr().err
