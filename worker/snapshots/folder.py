@@ -29,7 +29,6 @@ class StoredFile:
     name: str
     num_bytes: int
     used_s: float
-    inode: int
 
 
 class TemporaryFile:
@@ -95,9 +94,7 @@ class Folder:
                 total += status.st_size
                 num_files += is_stored
                 if is_stored:
-                    files.append(
-                        StoredFile(entry.name, status.st_size, status.st_mtime, status.st_ino)
-                    )
+                    files.append(StoredFile(entry.name, status.st_size, status.st_mtime))
         self.num_files, self.total_bytes = num_files, total
         return files
 

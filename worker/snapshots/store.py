@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
@@ -49,7 +50,6 @@ class Store:
         self._clock = clock
         self._lock = Lock()
         self._index = Index()
-        self._inodes: dict[str, int] = {}  #: of the files that the index knows
         self.figures = StoreFigures()
 
     @property
@@ -81,13 +81,11 @@ class Store:
             for entry in list(self._index):
                 if entry.name not in ours:
                     self._index.remove(entry.name)
-            self._inodes = {name: self._inodes[name] for name in self._inodes.keys() & ours.keys()}
             for file in ours.values():
                 known = self._index.get(file.name)
-                if known is None or self._inodes.get(file.name) != file.inode:
+                # Another time: it was used, or another one of the same tokens took its place.
+                if known is None or known.used_s != file.used_s:
                     self._read(file)
-                elif known.used_s != file.used_s:
-                    self._index.touch(file.name, file.used_s)
 
     def entries(self) -> list[Entry]:
         """Of this fingerprint, as they were seen last."""
@@ -234,22 +232,25 @@ class Store:
     def _read(self, file: StoredFile) -> None:
         """Into the index; what is torn, foreign or of another version is removed."""
         path = self._folder.path / file.name
-        self._index.remove(file.name)
+        known = self._index.get(file.name)
         try:
             entry = read_entry(path, file, self._fingerprint)
         except FileNotFoundError:
-            return
+            entry = None
         except OSError as error:  # such as too many open files: no fault of this one
             log.warning("%s cannot be read now: %s", path, error)
             self._folder.look_again()
-            return
+            entry = None
         except BadRecord as error:
             log.warning("%s is no snapshot and is removed: %s", path, error)
             self._folder.remove(file.name)
             self.figures.num_torn += 1
-            return
-        if entry is not None:
-            self._inodes[file.name] = file.inode
+            entry = None
+        if entry is None:
+            self._index.remove(file.name)
+        elif known is not None and replace(known, used_s=entry.used_s) == entry:
+            self._index.touch(file.name, entry.used_s)
+        else:
             self._index.add(entry)
 
 

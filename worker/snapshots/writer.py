@@ -1,5 +1,7 @@
 """The thread that writes snapshots, so that the engine does no more than copy a state."""
 
+from __future__ import annotations
+
 import logging
 from array import array
 from collections.abc import Callable, Iterable

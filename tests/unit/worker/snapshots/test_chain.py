@@ -9,7 +9,9 @@ TOKENS = st.lists(st.integers(0, 2**31 - 1), max_size=70)
 
 
 @given(TOKENS, TOKENS)
-def test_digests_are_alike_for_as_many_blocks_as_are_alike(first: list[int], rest: list[int]) -> None:
+def test_digests_are_alike_for_as_many_blocks_as_are_alike(
+    first: list[int], rest: list[int]
+) -> None:
     other = first[: len(first) // 2] + rest
     shared = next(
         (i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b),

@@ -57,7 +57,9 @@ def test_it_finds_what_comparing_with_all_finds(
 
 
 @given(ENTRIES)
-def test_nothing_is_left_of_what_is_removed(stored: list[tuple[str, list[int], float, bool]]) -> None:
+def test_nothing_is_left_of_what_is_removed(
+    stored: list[tuple[str, list[int], float, bool]],
+) -> None:
     index = Index()
     for number, (scope, own, _, _) in enumerate(stored):
         index.add(make_entry(number % 7, scope, own))

@@ -1,9 +1,9 @@
+from worker.snapshots.chain import pack_tokens
 from worker.snapshots.folder import StoredFile
 from worker.snapshots.names import file_name, parse_name
-from worker.snapshots.chain import pack_tokens
 from worker.snapshots.room import choose_evicted
 
-OLD, MIDDLE, NEW = (StoredFile(name, 10, used_s, 1) for name, used_s in (("o", 1), ("m", 2), ("n", 3)))
+OLD, MIDDLE, NEW = (StoredFile(name, 10, used_s) for name, used_s in (("o", 1), ("m", 2), ("n", 3)))
 
 
 def test_the_least_recently_used_go_and_no_more_than_it_takes() -> None:
