@@ -6,6 +6,7 @@ A login or a right can be mended in Redis while a gateway runs, so it goes on, a
 import logging
 import time
 from collections.abc import Callable
+from threading import Lock
 
 from shared.login import login_problem, rights_problem
 from shared.redis_url import shown_url
@@ -20,6 +21,7 @@ class Complaints:
     def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._where = shown_url(url)
         self._clock = clock
+        self._lock = Lock()
         self._met_s: dict[str, float] = {}  #: by problem, when it was met last
 
     def covers(self, error: Exception) -> bool:
@@ -28,8 +30,9 @@ class Complaints:
         if problem is None:
             return False
         now_s = self._clock()
-        self._met_s = {p: at_s for p, at_s in self._met_s.items() if now_s - at_s < _QUIET_S}
-        if problem not in self._met_s:
+        with self._lock:  # parts of a gateway run in threads of their own
+            met_s = self._met_s.get(problem)
+            self._met_s[problem] = now_s
+        if met_s is None or now_s - met_s >= _QUIET_S:
             log.error("Redis at %s refuses this gateway: %s", self._where, problem)
-        self._met_s[problem] = now_s
         return True

@@ -1,5 +1,7 @@
 """Which models there are to ask for, made of what the workers report, and what is known of each. Pure."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -15,7 +17,8 @@ _MAX_LISTED = 10
 @dataclass(frozen=True, slots=True)
 class ServedModel:
     """Of numbers that differ from worker to worker, the largest; 0 while no worker has told it.
-    ``tool_format`` is there if all workers that are ready have it."""
+    ``tool_format`` is there if all workers that are ready have it. ``fingerprint`` is the same as long as
+    those that are ready have the same builds of llama.cpp and the same file."""
 
     name: str
     is_own: bool = False
@@ -25,6 +28,7 @@ class ServedModel:
     num_vocab: int = 0
     max_piece_bytes: int = 0
     tool_format: str | None = None
+    fingerprint: str | None = None
 
 
 Models = Mapping[str, ServedModel]
@@ -50,7 +54,15 @@ def _model(name: str, is_own: bool, live: list[WorkerReport]) -> ServedModel:
         num_vocab=max((report.num_vocab for report in live), default=0),
         max_piece_bytes=max((report.max_piece_bytes for report in live), default=0),
         tool_format=formats.pop() if len(formats) == 1 else None,
+        fingerprint=_fingerprint(name, ready),
     )
+
+
+def _fingerprint(name: str, ready: Iterable[WorkerReport]) -> str | None:
+    kinds = sorted({(report.llama_cpp, report.model_description) for report in ready})
+    if not kinds or not all(build and description for build, description in kinds):
+        return None
+    return "fp_" + hashlib.sha256(json.dumps([name, kinds]).encode()).hexdigest()[:12]
 
 
 def find_model(models: Models, asked: str | None, own: str, own_given: str) -> ServedModel:

@@ -13,7 +13,14 @@ from redis.asyncio import Redis as AsyncRedis
 
 from shared.errors import NoWorkerReady, Overloaded
 from shared.keys import answer_key, answered_key, answerers_key, asks_key
-from shared.protocol import MESSAGES_CEILING, PROMPT_CHARS_CEILING, PROMPT_TOKENS_CEILING, Message
+from shared.protocol import (
+    MAX_TOOLS,
+    MESSAGES_CEILING,
+    PROMPT_CHARS_CEILING,
+    PROMPT_TOKENS_CEILING,
+    Message,
+    Tool,
+)
 from shared.protocol.base import Frozen, Integer, Text
 from shared.protocol.request import MAX_TOKEN_ID
 from shared.scripts import run_script_async
@@ -50,6 +57,7 @@ class ApplyTemplate(Frozen):
     """The body of ``POST /apply-template``."""
 
     messages: tuple[Message, ...] = Field(min_length=1, max_length=MESSAGES_CEILING, fail_fast=True)
+    tools: tuple[Tool, ...] | None = Field(None, min_length=1, max_length=MAX_TOOLS, fail_fast=True)
     model: _ModelField = Field(None, description="none: the gateway's own")
 
 

@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from redis import Redis
@@ -25,13 +25,16 @@ _MAX_EXPIRE_ROUNDS = 100
 @dataclass(frozen=True, slots=True)
 class Submitted:
     """``position``: jobs in front of it, itself included: 1 is next; ``None`` if it waits no longer.
-    ``is_new`` is false where the idempotency key has named the job before."""
+    ``is_new`` is false where the idempotency key has named the job before: then ``created_ms`` and
+    ``note`` are of that time."""
 
     job_id: str
     status: JobStatus
     position: int | None
     seed: int
     is_new: bool
+    created_ms: int
+    note: str
 
 
 class Broker:
@@ -53,15 +56,23 @@ class Broker:
         idempotency_key: str | None = None,
         model: str | None = None,
         note: str = "",
+        warm: Literal["own", "public"] | None = None,
+        identity: str | None = None,
     ) -> Submitted:
         """RQ's enqueue and our record of the job in one move, within the limits. ``model`` is the name
-        of its queues, ``note`` what the record keeps for the gateways. Raises ``TooManyRequests``,
-        ``Unavailable`` or ``IdempotencyConflict``."""
+        of its queues, ``note`` what the record keeps for the gateways, ``identity`` what of the note must
+        be the same under one key (all of it, if ``None``), ``warm`` see ``JobArgs``. Raises
+        ``TooManyRequests``, ``Unavailable`` or ``IdempotencyConflict``."""
         job_id, digest = uuid4().hex, ""
         if idempotency_key is not None:
-            job_id, digest = self.named_id(owner, idempotency_key), _digest(request, note)
+            job_id, digest = (
+                self.named_id(owner, idempotency_key),
+                _digest(request, (note if identity is None else identity) + (warm or "")),
+            )
         seed = request.seed if request.seed is not None else secrets.randbelow(MAX_SEED + 1)
         args = JobArgs(request=request, seed=seed, request_id=request_id)
+        if warm is not None:  # a worker of an older version can read all other jobs
+            args = JobArgs(request=request, seed=seed, request_id=request_id, warm=warm)
         model = model or self._model
         queue = queue_name(model, request.priority)
         limits = self._limits
@@ -85,12 +96,15 @@ class Broker:
             *rq_fields(self._client, job_id, queue, args, self._result_ttl_s),
         )
         if reply[0] == b"accepted":
-            return Submitted(job_id, JobStatus.QUEUED, int(reply[1]), seed, True)
+            return Submitted(
+                job_id, JobStatus.QUEUED, int(reply[1]), seed, True, int(reply[2]), note
+            )
         if reply[0] == b"same":
             status, old_queue, old_seed = JobStatus(reply[1].decode()), reply[2].decode(), reply[3]
             is_queued = status is JobStatus.QUEUED
             position = self.position(job_id, old_queue) if is_queued else None
-            return Submitted(job_id, status, position, int(old_seed), False)
+            made_ms, old_note = int(reply[4]), reply[5].decode(errors="replace")
+            return Submitted(job_id, status, position, int(old_seed), False, made_ms, old_note)
         raise refusal_of(reply, limits, model)
 
     def cancel(self, job_id: str) -> str:
@@ -155,8 +169,8 @@ class Broker:
         return hmac.new(secret, words, hashlib.sha256).hexdigest()[:32]
 
 
-def _digest(request: GenerateRequest, note: str) -> str:
+def _digest(request: GenerateRequest, identity: str) -> str:
     """The same for the same fields and values, in whatever order they were written."""
     fields = request.model_dump(mode="json", exclude_unset=True)
-    words = json.dumps(fields, sort_keys=True) + note
+    words = json.dumps(fields, sort_keys=True) + identity
     return hashlib.sha256(words.encode()).hexdigest()

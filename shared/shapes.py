@@ -14,7 +14,7 @@ from jsonschema.exceptions import SchemaError
 from llguidance import LLMatcher
 
 from shared.errors import BadRequest
-from shared.gbnf import lark_of
+from shared.gbnf import lark_of, told
 from shared.matching import problem_of
 from shared.protocol import (
     GenerateRequest,
@@ -63,8 +63,9 @@ def check_shape(request: GenerateRequest, tool_format: str | None = None) -> Non
         return
     problem = problem_of(shape)
     if problem:
-        field = "grammar" if request.grammar is not None else "tools"
-        _refuse(field, problem)
+        if request.grammar is not None:
+            _refuse("grammar", told(problem))
+        _refuse("tools", problem)
 
 
 def _from_schema(schema: Schema, field: str, *, lenient: bool = False) -> str:

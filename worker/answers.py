@@ -26,7 +26,7 @@ from shared.asks import (
     take_ask,
 )
 from shared.errors import ServiceError
-from shared.protocol import Message
+from shared.protocol import Message, Tool
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,9 @@ class Words(Protocol):
 
     def tokenize(self, text: str, *, raw: bool, add_special: bool = True) -> list[int]: ...
 
-    def render_chat(self, messages: Sequence[Message], at_s: float) -> str: ...
+    def render_chat(
+        self, messages: Sequence[Message], at_s: float, tools: Sequence[Tool] = ()
+    ) -> str: ...
 
     def text_bytes(self, token: int) -> bytes: ...
 
@@ -107,7 +109,8 @@ class Answers:
             case Detokenize():
                 return self._detokenize(question)
             case ApplyTemplate():
-                return Answer(text=self._words.render_chat(question.messages, time.time()))
+                chat, tools = question.messages, question.tools or ()
+                return Answer(text=self._words.render_chat(chat, time.time(), tools))
             case None:
                 raise AssertionError("an ask has one question")
 

@@ -193,7 +193,7 @@ class Service:
                 queued_s=times.queued_s,
                 total_s=round(times.before_attempt_s + monotonic() - times.began_s, 4),
             ),
-            error=JobError(code=error.code, message=error.message),
+            error=JobError(code=error.code, message=error.message, field=error.field),
             seed=popped.seed,
             worker=self._worker,
             attempts=popped.attempt,

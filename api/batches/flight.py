@@ -57,7 +57,7 @@ class Flight:
         """Raises ``ServiceError`` for what will be otherwise later; what never will is its refusal."""
         assert self.line is not None
         model = await tools.models.find(self.line.call.model)
-        call = self.line.call.served_by(model.name, model.tool_format)
+        call = self.line.call.served_by(model.name, model.tool_format, model.fingerprint)
         try:
             for job in call.jobs[:: call.num_choices]:
                 check_request(job, model, tools.settings, ids_field="prompt")
@@ -83,6 +83,7 @@ class Flight:
                 owner=owner,
                 model=self.model,
                 note=self.call.form.to_note(),
+                identity=self.call.form.to_identity(),
             )
             try:
                 done = submit(idempotency_key=key)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from api.completions.ends import error_of, finish_reason
+from api.completions.ends import error_of, finish_reason, is_cut
 from api.completions.form import Form
 from api.completions.logprobs import TextOffsets, chat_logprobs, completion_logprobs
 from api.completions.tool_calls import CallDelta, ContentDelta, Delta, parser_for
@@ -36,13 +36,13 @@ def head(form: Form, call_id: str, created_s: int, *, is_chunk: bool = False) ->
         "object": kind,
         "created": created_s,
         "model": form.model,
-        "system_fingerprint": None,
+        "system_fingerprint": form.fingerprint,
     }
 
 
 def choice(form: Form, call_id: str, index: int, result: Transcript) -> dict[str, Any]:
     parser = parser_for(form.tool_format, calls_id(call_id, index))
-    deltas = [*parser.feed(result.text), *parser.finish()]
+    deltas = [*parser.feed(result.text), *parser.finish(is_cut=is_cut(_end(result)))]
     reason = finish_reason(_end(result), parser.num_calls)
     if not form.is_chat:
         return {

@@ -51,12 +51,21 @@ class Call:
     include_usage: bool
     background: bool
 
-    def served_by(self, model: str, tool_format: str | None) -> "Call":
+    def served_by(
+        self, model: str, tool_format: str | None, fingerprint: str | None = None
+    ) -> "Call":
         """With what is known of the model: ``model`` is its name, ``tool_format`` how it calls tools."""
         if not self.jobs[0].calls_tools:
             tool_format = None
-        form = self.form.model_copy(update={"model": model, "tool_format": tool_format})
+        form = self.form.model_copy(
+            update={"model": model, "tool_format": tool_format, "fingerprint": fingerprint}
+        )
         return replace(self, form=form)
+
+    def told_as(self, note: str) -> "Call":
+        """As it was told when it came first, where ``note`` is what was kept of that."""
+        form = Form.of_note(note)
+        return self if form is None else replace(self, form=form)
 
     def answer(self, call_id: str, created_s: int, results: Sequence[Transcript]) -> dict[str, Any]:
         """The whole object. Raises the ``ServiceError`` of the first job that gave no answer."""

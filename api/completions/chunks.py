@@ -3,7 +3,7 @@
 from typing import Any
 
 from api.completions.answer import calls_id, head
-from api.completions.ends import error_of, finish_reason
+from api.completions.ends import error_of, finish_reason, is_cut
 from api.completions.form import Form
 from api.completions.logprobs import TextOffsets, chat_logprobs, completion_logprobs
 from api.completions.tool_calls import CallDelta, ContentDelta, Delta, parser_for
@@ -50,7 +50,7 @@ class ChoiceChunks:
         if error := error_of(end, f"job {self.job_id}"):
             raise error
         self.usage = end.usage
-        chunks = [self._chunk(_delta(delta)) for delta in self._parser.finish()]
+        chunks = [self._chunk(_delta(delta)) for delta in self._parser.finish(is_cut=is_cut(end))]
         last: Chunk = {} if self._form.is_chat else {"text": ""}
         return [*chunks, self._chunk(last, reason=finish_reason(end, self._parser.num_calls))]
 

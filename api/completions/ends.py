@@ -14,6 +14,8 @@ from shared.protocol import EndEvent, FinishReason, JobStatus
 _ERRORS: dict[str, type[ServiceError]] = {
     cls.code: cls for cls in (PromptTooLong, NoChatTemplate, BadRequest, GenerationTimedOut)
 }
+#: Fields of a job that have another name in OpenAI's bodies.
+_NAMES = {"prompt_token_ids": "prompt"}
 
 
 def error_of(end: EndEvent, what: str = "the job") -> ServiceError | None:
@@ -27,12 +29,18 @@ def error_of(end: EndEvent, what: str = "the job") -> ServiceError | None:
         return GenerationTimedOut(f"the deadline of {what} passed; its text so far is kept")
     if end.error is None:
         return JobFailed()
-    error = _ERRORS.get(end.error.code, JobFailed)(end.error.message)
+    field = _NAMES.get(end.error.field or "", end.error.field)
+    error = _ERRORS.get(end.error.code, JobFailed)(end.error.message, field=field)
     error.code = end.error.code
     return error
 
 
+def is_cut(end: EndEvent) -> bool:
+    """Whether the model had not come to its end."""
+    return end.finish_reason is FinishReason.LENGTH
+
+
 def finish_reason(end: EndEvent, num_calls: int) -> str:
-    if end.finish_reason is FinishReason.LENGTH:  # of several calls the last one may be cut
+    if is_cut(end):  # of several calls the last one may be cut
         return "length"
     return "tool_calls" if num_calls else "stop"

@@ -11,13 +11,15 @@ ENDPOINTS: tuple[Endpoint, ...] = get_args(Endpoint)
 
 
 class Form(Frozen):
-    """``tool_format`` is how the model writes calls of tools; ``None`` where it was given none."""
+    """``tool_format`` is how the model writes calls of tools; ``None`` where it was given none.
+    ``fingerprint`` is of the workers that were ready for the model when it was called."""
 
     endpoint: Endpoint
     model: str
     tool_format: str | None = None
     user: str | None = None
     num_jobs: int | None = None  #: of the call, if there are several
+    fingerprint: str | None = None
 
     @property
     def is_chat(self) -> bool:
@@ -40,3 +42,7 @@ class Form(Frozen):
 
     def to_note(self) -> str:
         return self.model_dump_json(exclude_none=True)
+
+    def to_identity(self) -> str:
+        """What of the note is the call itself: the same call may come again when other workers are there."""
+        return self.model_dump_json(exclude_none=True, exclude={"fingerprint"})

@@ -1,7 +1,5 @@
 """What the two routes of OpenAI's API do: read a request, see whether it can be run, and submit it."""
 
-import time
-
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
@@ -25,9 +23,11 @@ async def serve_call(
     model = await gateway.models.find(call.model)
     for job in call.jobs[:: call.num_choices]:
         check_request(job, model, gateway.settings, ids_field="prompt")
-    call = call.served_by(model.name, model.tool_format)
+    call = call.served_by(model.name, model.tool_format, model.fingerprint)
     jobs = await run_in_threadpool(submit_call, gateway.broker, call, model.name, origin)
-    first, created_s = jobs[0], int(time.time())
+    # A call that comes again is told as the first time, by whichever gateway.
+    first, created_s = jobs[0], jobs[0].created_ms // 1000
+    call = call.told_as(first.note)
     call_id = call.form.call_id(first.job_id)
     if call.background and not call.stream:
         headers = {"X-Job-Id": first.job_id, "Location": f"{endpoint}/{call_id}"}

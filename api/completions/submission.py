@@ -33,6 +33,7 @@ def submit_call(broker: Broker, call: Call, model: str, origin: Origin) -> list[
                     idempotency_key=_key(call, origin.idempotency_key, index),
                     model=model,
                     note=call.form.to_note(),
+                    identity=call.form.to_identity(),
                 )
             )
     except Exception:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from api.completions.cut_call import cut_call, is_begun, is_tag_begun
+
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*("?)', re.DOTALL)
 _MARK = re.compile(rf'"|{re.escape(_CLOSE)}')
@@ -38,7 +40,9 @@ class Parser(Protocol):
     @property
     def num_calls(self) -> int: ...
     def feed(self, text: str) -> list[Delta]: ...
-    def finish(self) -> list[Delta]: ...
+    def finish(self, *, is_cut: bool = False) -> list[Delta]:
+        """``is_cut``: the model would have gone on."""
+        ...
 
 
 def parser_for(tool_format: str | None, call_id: str) -> Parser:
@@ -54,7 +58,7 @@ class PlainText:
     def feed(self, text: str) -> list[Delta]:
         return _content(text)
 
-    def finish(self) -> list[Delta]:
+    def finish(self, *, is_cut: bool = False) -> list[Delta]:  # noqa: ARG002
         return []
 
 
@@ -99,8 +103,15 @@ class HermesCalls(_Calls):
             self._is_behind_call = True
             deltas += self._tell(found)
 
-    def finish(self) -> list[Delta]:
-        return self._content(self._held)
+    def finish(self, *, is_cut: bool = False) -> list[Delta]:
+        """What is held begins with a tag, or the beginning of one, behind spaces of it."""
+        text, begun = self._held, self._held.lstrip()
+        call = begun.removeprefix(_OPEN)
+        if not is_cut or not (is_tag_begun(begun, _OPEN) or (call != begun and is_begun(call))):
+            return self._content(text)
+        self._held = ""
+        found = cut_call(call, "arguments")
+        return [] if found is None else self._tell(found)
 
     def _content(self, text: str) -> list[Delta]:
         """Of what is held, the first part is content."""
@@ -128,10 +139,13 @@ class Llama3Calls(_Calls):
         text, self._held = self._held, ""
         return _content(text)
 
-    def finish(self) -> list[Delta]:
-        calls = _calls_in_a_row(self._held)
-        if calls is None:
+    def finish(self, *, is_cut: bool = False) -> list[Delta]:
+        calls, rest = _calls_in_a_row(self._held)
+        is_begun_call = is_cut and rest != "" and is_begun(rest)
+        if (rest or not calls) and not is_begun_call:
             return _content(self._held)
+        if rest and (cut := cut_call(rest, "parameters")):
+            calls.append(cut)
         return [delta for found in calls for delta in self._tell(found)]
 
 
@@ -168,7 +182,8 @@ def _call(text: str, arguments: str) -> _Found | None:
         return None
 
 
-def _calls_in_a_row(text: str) -> list[_Found] | None:
+def _calls_in_a_row(text: str) -> tuple[list[_Found], str]:
+    """And what is behind them and no call."""
     decoder = json.JSONDecoder(parse_constant=_refuse)
     calls: list[_Found] = []
     rest = text.strip()
@@ -176,13 +191,13 @@ def _calls_in_a_row(text: str) -> list[_Found] | None:
         try:
             value, end = decoder.raw_decode(rest)
         except (ValueError, RecursionError):
-            return None
+            break
         found = _found(value, "parameters")
         if found is None:
-            return None
+            break
         calls.append(found)
         rest = rest[end:].lstrip().removeprefix(";").lstrip()
-    return calls or None
+    return calls, rest
 
 
 def _found(value: Any, field: str) -> _Found | None:

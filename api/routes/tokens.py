@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from api import examples
+from api.admission import check_tools
 from api.bounds import check_question
 from api.deps import Gateway, GatewayDep
 from api.responses import KEYED_ROUTE, refusals
@@ -52,6 +53,8 @@ async def _answer(request: Request, gateway: Gateway, kind: type[Question]) -> A
     question: Question = parse_body(kind, await request.body())
     check_question(question, gateway.settings)
     model = await gateway.models.find(question.model)
+    if isinstance(question, ApplyTemplate) and question.tools is not None:
+        check_tools(model)
     return await gateway.asking.ask(model.name, question)
 
 
@@ -77,5 +80,5 @@ async def detokenize(request: Request, gateway: GatewayDep) -> Content:
     responses=_responses(examples.PROMPT, NoChatTemplate),
 )
 async def apply_template(request: Request, gateway: GatewayDep) -> Prompt:
-    """As llama-server's. Nothing is generated."""
+    """As llama-server's. Nothing is generated. `tools` for models whose template knows them."""
     return Prompt(prompt=(await _answer(request, gateway, ApplyTemplate)).text or "")

@@ -4,15 +4,16 @@
 -- most queued jobs of one owner (0: no limit), how long ago in ms a worker must have been there, a note
 -- for the gateways ('' for none), where to tell of the end ('' for nowhere), then RQ's fields of the
 -- job, name and value.
--- Returns {accepted, position}, {same, status, queue, seed}, {conflict}, {memory}, {no_worker}, or
--- {jobs | chars | owner, how many there are, jobs that wait, mean time of service in ms, slots}.
+-- Returns {accepted, position, when it was made}, {same, status, queue, seed, when it was made, note},
+-- {conflict}, {memory}, {no_worker}, or {jobs | chars | owner, how many there are, jobs that wait, mean
+-- time of service in ms, slots}.
 local id, model, queue, owner, chars, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[6], tonumber(ARGV[7]), ARGV[8]
 local now = now_ms()
 
-local old = redis.call('HMGET', job_key(id), 'body', 'status', 'queue', 'seed')
+local old = redis.call('HMGET', job_key(id), 'body', 'status', 'queue', 'seed', 'created_ms', 'note')
 if old[2] then
   if old[1] ~= digest then return {'conflict'} end
-  return {'same', old[2], old[3], old[4]}
+  return {'same', old[2], old[3], old[4], old[5], old[6] or ''}
 end
 local memory = redis.call('INFO', 'memory')
 local used = tonumber(string.match(memory, 'used_memory:(%d+)'))
@@ -68,4 +69,4 @@ count_waiting(id, 1)
 redis.call('SADD', 'rq:queues', queue_key(queue))
 redis.call('RPUSH', queue_key(queue), id)
 ring_least_loaded(model, now)
-return {'accepted', ahead + 1}
+return {'accepted', ahead + 1, now}

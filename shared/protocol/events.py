@@ -47,8 +47,11 @@ class Timings(Frozen):
 
 
 class JobError(Frozen):
+    """``field`` of the request, where it was that. The gateways before it cannot read it."""
+
     code: str
     message: str
+    field: str | None = None
 
 
 class StartEvent(Frozen):
@@ -119,4 +122,6 @@ def event_from_wire(kind: str, payload: str | bytes) -> Event:
 
 
 def to_wire(model: BaseModel) -> str:
+    if isinstance(model, EndEvent) and model.error is not None and model.error.field is None:
+        return model.model_dump_json(exclude={"error": {"field"}})
     return model.model_dump_json(exclude_none=isinstance(model, TokenEvent))

@@ -255,10 +255,12 @@ def test_a_prompt_that_is_too_long_has_its_code_also_for_a_stream(ai: OpenAI) ->
         with pytest.raises(openai.BadRequestError) as caught:
             ai.chat.completions.create(model="default", messages=words, stream=stream)
         assert caught.value.code == "context_length_exceeded"
+        assert caught.value.param == "messages"
         assert "1024" in caught.value.message
     with pytest.raises(openai.BadRequestError) as caught:
         ai.completions.create(model="default", prompt="word " * 30_000)
     assert caught.value.code == "context_length_exceeded"
+    assert caught.value.param == "prompt"
 
 
 def test_errors_are_those_that_the_client_has_classes_for(ai: OpenAI) -> None:

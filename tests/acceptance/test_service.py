@@ -174,6 +174,7 @@ def test_a_prompt_longer_than_the_context_fails_with_both_counts(client: httpx.C
     assert job["status"] == "failed"
     assert job["error"]["code"] == "context_length_exceeded"
     assert "1024" in job["error"]["message"]
+    assert job["error"]["field"] == "prompt"
     assert any(part.isdigit() and int(part) > 1500 for part in job["error"]["message"].split())
 
 

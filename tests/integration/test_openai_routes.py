@@ -10,7 +10,7 @@ import httpx
 import pytest
 from redis import Redis
 
-from shared.keys import queue_key, queue_name
+from shared.keys import job_key, queue_key, queue_name
 from shared.protocol import EndEvent, FinishReason, JobError, JobStatus, Timings, Usage
 from tests.gateway import PlayedWorker, RunningGateway
 from tests.servers import wait_for
@@ -58,13 +58,15 @@ def chunks(response: httpx.Response) -> Iterator[Any]:
             yield data if data == "[DONE]" else json.loads(data)
 
 
-def fail(worker: PlayedWorker, job_id: str, code: str, message: str) -> None:
+def fail(
+    worker: PlayedWorker, job_id: str, code: str, message: str, field: str | None = None
+) -> None:
     event = EndEvent(
         status=JobStatus.FAILED,
         finish_reason=FinishReason.ERROR,
         usage=Usage(),
         timings=Timings(),
-        error=JobError(code=code, message=message),
+        error=JobError(code=code, message=message, field=field),
         seed=1,
         attempts=1,
     )
@@ -125,15 +127,18 @@ def test_a_job_that_cannot_begin_has_a_status(
     http: httpx.Client, worker: PlayedWorker, stream: bool
 ) -> None:
     words = "the prompt has 5000 tokens"
-    with beside(lambda: fail(worker, worker.take(), "context_length_exceeded", words)):
+    code, field = "context_length_exceeded", "messages"
+    with beside(lambda: fail(worker, worker.take(), code, words, field)):
         response = http.post(CHAT, json=HI | {"stream": stream})
     assert response.status_code == 400
     assert response.json()["error"] == {
         "message": words,
         "type": "invalid_request_error",
-        "param": None,
-        "code": "context_length_exceeded",
+        "param": field,
+        "code": code,
     }
+    told = http.get(f"/jobs/{http.get('/jobs').json()['jobs'][0]['job_id']}").json()["error"]
+    assert told == {"code": code, "message": words, "field": field}
 
 
 def test_what_fails_later_ends_the_stream_with_its_error(
@@ -394,3 +399,36 @@ def test_errors_of_no_route_have_openais_shape_too(valkey_url: str, flushed: Red
             assert http.get("/nothing").json()["error"]["details"] == []
     finally:
         gateway.stop()
+
+
+def test_a_call_that_comes_again_is_told_as_the_first_time(
+    http: httpx.Client, flushed: Redis
+) -> None:
+    """By the clock of Redis, which made its job, and with the workers that were there then."""
+    facts: dict[str, Any] = {"llama_cpp": "0.3", "model_description": "tiny"}
+    worker = PlayedWorker(flushed, "worker-0", "smollm2", **facts)
+    headers = {"Idempotency-Key": "again"}
+    with beside(lambda: worker.play("a")):
+        first = http.post(CHAT, json=HI, headers=headers).json()
+    assert first["system_fingerprint"].startswith("fp_")
+    job_id = first["id"].removeprefix("chatcmpl-")
+    created_ms = int(flushed.hget(job_key(job_id), "created_ms") or 0)
+    assert first["created"] == created_ms // 1000
+    flushed.hset(job_key(job_id), "created_ms", created_ms - 3_000_000)  # as if it were long ago
+    PlayedWorker(flushed, "worker-1", "smollm2", **facts | {"llama_cpp": "0.4"})
+    wait_for(
+        lambda: (
+            http.post(CHAT, json=HI | {"background": True}).json()["system_fingerprint"]
+            != first["system_fingerprint"]
+        ),
+        "the gateway sees the other worker",
+    )
+    again = http.post(CHAT, json=HI, headers=headers).json()
+    assert again == first | {"created": (created_ms - 3_000_000) // 1000}
+    later = http.get(f"{CHAT}/{first['id']}").json()
+    assert {name: later[name] for name in again} == again
+    streamed = http.post(CHAT, json=HI | {"stream": True}, headers=headers)
+    told = [chunk for chunk in chunks(streamed) if chunk != "[DONE]"]
+    assert {(chunk["created"], chunk["system_fingerprint"]) for chunk in told} == {
+        (again["created"], again["system_fingerprint"])
+    }

@@ -1,7 +1,7 @@
 """``/tokenize``, ``/detokenize`` and ``/apply-template``: a worker answers aside from the job queue."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +14,8 @@ from shared import asks
 from shared.asks import Tokenize
 from shared.connection import connect, connect_async
 from shared.keys import answer_key, answered_key, answerers_key, asks_key
-from tests.gateway import RunningGateway
+from shared.protocol import Message, Tool
+from tests.gateway import PlayedWorker, RunningGateway
 from tests.servers import wait_for
 from tests.words import ask_of
 from worker.answers import Answers
@@ -152,3 +153,42 @@ def test_an_ask_survives_its_way_through_redis(valkey_url: str, flushed: Redis) 
     raw = asks.take_ask(flushed, MODEL, 1)
     assert raw is not None
     assert asks.Ask.model_validate_json(raw).tokenize == question
+
+
+class ToolsBackend(ScriptedBackend):
+    """With a template that knows tools."""
+
+    def render_chat(
+        self, messages: Sequence[Message], at_s: float, tools: Sequence[Tool] = ()
+    ) -> str:
+        names = ",".join(tool.function.name for tool in tools)
+        return f"[{names}]" + super().render_chat(messages, at_s)
+
+
+def test_a_template_is_given_tools_where_it_knows_them(
+    http: httpx.Client, flushed: Redis, valkey_url: str
+) -> None:
+    tools = [{"type": "function", "function": {"name": "now"}}]
+    body: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}], "tools": tools}
+    unknown = http.post("/apply-template", json=body)
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (503, "no_worker_ready")
+    PlayedWorker(flushed, "worker-0", MODEL, tool_format="hermes")
+    with Answers(connect(valkey_url), ToolsBackend(), MODEL):
+        wait_for(lambda: flushed.exists(answerers_key(MODEL)), "somebody answers")
+        wait_for(
+            lambda: http.post("/apply-template", json=body).status_code == 200,
+            "the gateway sees what the worker can",
+        )
+        assert post(http, "/apply-template", **body) == {"prompt": "[now]<user>hi\n<assistant>"}
+        none = http.post("/apply-template", json=body | {"tools": []})
+        assert (none.status_code, none.json()["error"]["field"]) == (422, "tools")
+        PlayedWorker(flushed, "worker-1", MODEL)  # ready too, and knows none
+        refused = wait_for(
+            lambda: next(
+                (r for r in [http.post("/apply-template", json=body)] if r.status_code != 200), None
+            ),
+            "the gateway sees the other worker",
+        )
+    assert refused.status_code == 422
+    assert refused.json()["error"]["field"] == "tools"
+    assert refused.json()["error"]["code"] == "unsupported_parameter"

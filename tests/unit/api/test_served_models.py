@@ -56,3 +56,22 @@ def test_a_model_that_nobody_serves_is_not_found(asked: str) -> None:
     with pytest.raises(ModelNotFound, match="served: tiny") as caught:
         find_model(served_models("tiny", [], []), asked, "tiny", "tiny")
     assert len(caught.value.message) < 300
+
+
+def test_a_fingerprint_is_of_the_workers_that_are_ready_and_of_their_builds() -> None:
+    def of(*live: WorkerReport) -> str | None:
+        return served_models("own", [], live)["own"].fingerprint
+
+    one = report("own", llama_cpp="0.3", model_description="tiny Q4_1")
+    other = report("own", llama_cpp="0.4", model_description="tiny Q4_1")
+    loading = report("own", WorkerState.LOADING)
+    found = of(one)
+    assert found is not None
+    assert found.startswith("fp_")
+    assert len(found) == 15
+    assert of(one, one, loading) == found
+    assert of(one, other) == of(other, one)
+    renamed = served_models("m", [], [one.model_copy(update={"model": "m"})])["m"].fingerprint
+    assert len({found, of(other), of(one, other), renamed}) == 4
+    assert of(loading) is None
+    assert of(one, report("own")) is None, "one that does not say what it is"

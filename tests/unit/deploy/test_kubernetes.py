@@ -90,7 +90,20 @@ def test_a_gateway_does_not_start_without_keys_nor_with_those_of_the_example() -
     for setting, key in (("api_keys", "api-keys"), ("admin_keys", "admin-keys")):
         with pytest.raises(SetupError, match="64 digits of hex"):
             Keyring.from_settings(load_settings(**{setting: example[key]}))
+    with pytest.raises(SetupError, match="base64 after `whsec_`"):
+        load_settings(webhook_secret=example["webhook-secret"])
     assert {example[key] for key in example if "password" in key} == {""}
+
+
+def test_a_gateway_can_be_given_a_webhook_secret_and_does_without() -> None:
+    (secret,) = [
+        variable["valueFrom"]["secretKeyRef"]
+        for variable in main_container_of("gateway")["env"]
+        if variable["name"] == "MINI_VLLM_WEBHOOK_SECRET"
+    ]
+    assert secret == {"name": "mini-vllm", "key": "webhook-secret", "optional": True}
+    worker = main_container_of("worker")
+    assert "webhook-secret" not in str(worker), "a worker signs nothing"
 
 
 def references() -> Iterator[tuple[str, str, str]]:

@@ -164,6 +164,20 @@ def test_the_workers_of_a_node_share_one_host_directory() -> None:
     assert environment_of(pulls)["MINI_VLLM_MODEL_DIR"] == str(settings.model_dir)
 
 
+def test_all_gateways_keep_their_files_on_one_volume_with_room_for_them() -> None:
+    """A batch reads its file wherever it runs, and goes on at another gateway."""
+    settings = settings_of("gateway")
+    mounts = {m["mountPath"]: m["name"] for m in main_container_of("gateway")["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod_of("gateway")["volumes"]}
+    claim = volumes[mounts[str(settings.files_folder)]]["persistentVolumeClaim"]
+    assert not claim.get("readOnly")
+    spec = object_of("PersistentVolumeClaim", claim["claimName"])["spec"]
+    assert workloads()["gateway"]["spec"]["replicas"] > 1
+    assert spec["accessModes"] == ["ReadWriteMany"]
+    assert to_bytes(spec["resources"]["requests"]["storage"]) > settings.file_store_max_bytes
+    assert "fsGroup" in pod_of("gateway")["securityContext"], "it is no root that writes there"
+
+
 def test_every_volume_is_mounted_and_every_mount_has_a_volume() -> None:
     for name, workload in workloads().items():
         volumes = {volume["name"] for volume in pod_of(name).get("volumes", [])}

@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -17,11 +18,13 @@ from shared.protocol import (
     FinishReason,
     GenerateRequest,
     JobArgs,
+    JobError,
     JobStatus,
     StartEvent,
     Timings,
     TokenEvent,
     Usage,
+    event_from_wire,
     job_args_to_wire,
     to_wire,
 )
@@ -126,3 +129,28 @@ def test_text_is_not_escaped_into_another_text() -> None:
         ).text
         == '"\\\n\0é'
     )
+
+
+def test_a_field_of_an_error_is_on_the_wire_only_where_there_is_one() -> None:
+    """Who reads it may be older, and refuses what it does not know."""
+
+    def ended(error: JobError | None) -> EndEvent:
+        return EndEvent(
+            status=JobStatus.FAILED,
+            finish_reason=FinishReason.ERROR,
+            usage=Usage(),
+            timings=Timings(),
+            error=error,
+            seed=1,
+            attempts=1,
+        )
+
+    for error in (
+        None,
+        JobError(code="c", message="m"),
+        JobError(code="c", message="m", field="f"),
+    ):
+        assert event_from_wire("end", to_wire(ended(error))) == ended(error)
+    old = json.loads(to_wire(ended(JobError(code="c", message="m"))))
+    assert old["error"] == {"code": "c", "message": "m"}
+    assert json.loads(to_wire(ended(None)))["error"] is None

@@ -160,14 +160,29 @@ def test_characters_of_a_grammar_may_be_written_by_number() -> None:
 @pytest.mark.parametrize(
     ("grammar", "why"),
     [
-        ("root ::= foo", "'foo' not found"),
-        ('root ::= "a', "end of input at line 1"),
-        ('start ::= "a"', "No 'root' rule"),
+        ("root ::= foo", "no rule 'foo', which 'root' refers to"),
+        ('root ::= "a', "end of input in line 1"),
+        ('start ::= "a"', "no rule of the name root"),
         ('root ::= "\\ud800"', "is no character"),
         ("root ::= " + "(" * 5000 + '"a"' + ")" * 5000, "nested too deeply"),
         ('root ::= "' + "a" * MAX_GRAMMAR_CHARS + '"', f"at most {MAX_GRAMMAR_CHARS} characters"),
-        ("hello", "Expected ::="),
+        ("hello", "expected ::= in line 1"),
         ("root ::= root", "no answer can fit it"),
+        ("root ::= <think>", "a token .<...>. cannot be asked for"),
+        ("root ::= !<[3]>", "a token .<...>. cannot be asked for"),
+        ('root ::= "a"{,3}', "expected a number"),
+        ('root ::= "a"{3,2}', r"\{3,2\} has more at least than at most"),
+        ("root ::= | *", "nothing before '[*]'"),
+        ("root ::= [z-a]", "a range ends before it begins"),
+        ('root ::= "\\q"', r"unknown escape \\q"),
+        ('root ::= "\\x4"', r"\\x needs 2 hexadecimal digits"),
+        ('root ::= "\\U00110000"', "is no character"),
+        ('root ::= "a" b ::= "c"', "expected a newline"),
+        ('root ::= "a"\n  | "b"', "expected the name of a rule in line 2"),
+        ("root ::= (\n[a\n", "end of input in line 3"),
+        ('root ::= ("a"', r"expected \) in line 1"),
+        ("root ::= [^\\x00-\\U0010FFFF]", "no answer can fit it"),
+        ('root ::= "a"' + "+?" * 300, "^grammar: lark grammar too deeply nested$"),
         ("root ::= " + '"a"? ' * 5000, "Too many items"),
         ('root ::= "a"\n' + 'x ::= "b"\n' * MAX_RULES, f"at most {MAX_RULES} rules"),
     ],
@@ -185,6 +200,48 @@ def test_the_longest_chain_of_rules_that_is_taken_is_compiled() -> None:
     request = make(grammar="\n".join(rules))
     check_shape(request)
     assert takes(request, "ccb")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "texts", "others"),
+    [
+        ('root ::= ("a"*)+', ["", "aaa"], ["b"]),
+        ('root ::= ("a" | "b"+)*? "."', ["abba.", "."], ["ab"]),
+        ('root ::= "a"{2}{2} "b" {1,} "c"{ 0 , 1 }', ["aaaab", "aaaabbc"], ["aab", "aaaabcc"]),
+        ('root ::= "a"{0,0} "b"{0} "c"', ["c"], ["ac", "bc"]),
+        ('root ::= ""* ""+ "x"*+ []', ["", "xx"], ["y"]),
+        ('root ::= start "," root | end\nstart ::= "a"\nend ::= "b"', ["b", "a,a,b"], ["a"]),
+        ('root ::= 1a aB a-b a_b r0 R1 TEXT\n1a ::= "1"\naB ::= "2"\na-b ::= "3"\na_b ::= "4"\n'
+         'r0 ::= "5"\nR1 ::= "6"\nTEXT ::= "7"', ["1234567"], ["1334567"]),
+        ('root ::= "x" | "y" root\nroot ::= "z"', ["z"], ["x"]),
+        (r'root ::= "/\"\\\[\]\-\t\x41\xe9" [/\]\-^] [^/\]\n]', ['/"\\[]-\tAé^x'], ['/"\\[]-\tAé^]']),
+        ("root ::= [a-] [a-c-] [^^]", ["--x", "ab-"], ["b-x", "a-^"]),
+        ("root ::= . .", ["\né", '""'], ["a", "abc"]),
+        ('# one\nroot ::= ( # two\n\n  "a" |\n  "b"\n  c\n)+ # three\nc ::= |\n "c" |\n# four',
+         ["abab", "abca"], ["ac"]),
+        ('root ::= "a"\r\n\r\nb ::=\r\n  "b"', ["a"], ["b"]),
+        ('root ::= word "s"\nword ::= [a-z]+', ["cats"], ["cat"]),
+        ('root ::= ("ab" | "abc") "cd"', ["abcd", "abccd"], ["abc"]),
+    ],
+)  # fmt: skip
+def test_what_llama_cpp_takes_is_taken_and_means_the_same(
+    grammar: str, texts: list[str], others: list[str]
+) -> None:
+    request = make(grammar=grammar)
+    check_shape(request)
+    assert [text for text in texts if not takes(request, text)] == []
+    assert [text for text in others if takes(request, text)] == []
+
+
+def test_a_grammar_that_doubles_with_every_rule_is_compiled_at_once() -> None:
+    chain = [f"a{i} ::= a{i + 1} a{i + 1}" for i in range(200)]
+    request = make(grammar="\n".join(["root ::= a0", *chain, 'a200 ::= "a" | "b"']))
+    shape = shape_of(request)
+    assert shape is not None
+    assert len(shape) < 10_000
+    with pytest.raises(BadRequest, match=r"^grammar: [^0-9]*$") as caught:
+        check_shape(make(grammar="root ::= a0\n" + "\n".join(chain) + "\na200 ::= a200"))
+    assert caught.value.field == "grammar"
 
 
 HERMES = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>'

@@ -21,13 +21,16 @@ def end(
     *,
     tokens: int = 2,
     code: str | None = None,
+    field: str | None = None,
 ) -> EndEvent:
     return EndEvent(
         status=status,
         finish_reason=reason,
         usage=Usage(prompt_tokens=5, cached_tokens=3, completion_tokens=tokens),
         timings=Timings(),
-        error=None if code is None else JobError(code=code, message=f"because of {code}"),
+        error=None
+        if code is None
+        else JobError(code=code, message=f"because of {code}", field=field),
         seed=1,
         attempts=1,
     )

@@ -96,3 +96,33 @@ def test_a_call_that_is_cut_after_a_whole_one_is_length() -> None:
     (choice,) = answer(TOOLS, "chatcmpl-1", 7, results, num_choices=1)["choices"]
     assert choice["finish_reason"] == "length"
     assert [call["function"]["name"] for call in choice["message"]["tool_calls"]] == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("field", "param"),
+    [("messages", "messages"), ("prompt_token_ids", "prompt"), (None, None)],
+)
+def test_an_error_names_the_field_as_openai_has_it(field: str | None, param: str | None) -> None:
+    code = "context_length_exceeded"
+    ended = end(JobStatus.FAILED, FinishReason.ERROR, code=code, field=field)
+    with pytest.raises(errors.PromptTooLong) as caught:
+        answer(TEXT, "cmpl-1", 7, [job(ended=ended)])
+    assert caught.value.field == param
+
+
+def test_a_call_that_is_cut_is_told_as_far_as_it_came() -> None:
+    text = '<tool_call>\n{"name": "f", "arguments": {"x": [1, '
+    results = [job("See.\n", text, ended=end(reason=FinishReason.LENGTH))]
+    (choice,) = answer(TOOLS, "chatcmpl-1", 7, results)["choices"]
+    assert choice["finish_reason"] == "length"
+    assert choice["message"]["content"] == "See."
+    (call,) = choice["message"]["tool_calls"]
+    assert call["function"] == {"name": "f", "arguments": '{"x": [1, '}
+
+
+def test_an_answer_has_the_fingerprint_of_its_form() -> None:
+    assert answer(CHAT, "chatcmpl-1", 7, [job("a")])["system_fingerprint"] is None
+    form = CHAT.model_copy(update={"fingerprint": "fp_1"})
+    assert answer(form, "chatcmpl-1", 7, [job("a")])["system_fingerprint"] == "fp_1"
+    assert Form.of_note(form.to_note()) == form
+    assert form.to_identity() == CHAT.to_identity() == CHAT.to_note()

@@ -68,3 +68,16 @@ def test_a_call_of_a_tool_is_told_name_first() -> None:
 def test_a_job_that_gave_no_answer_ends_in_its_error() -> None:
     with pytest.raises(JobCancelled, match="job j"):
         told(CHAT, token(0, "a"), end(JobStatus.CANCELLED, FinishReason.CANCELLED))
+
+
+def test_a_call_that_is_cut_is_told_before_the_end() -> None:
+    pieces = ["<tool_", 'call>\n{"name": "f", "argu', 'ments": {"x": [1, ']
+    tokens = [token(i, piece) for i, piece in enumerate(pieces)]
+    form = CHAT.model_copy(update={"tool_format": "hermes"})
+    chunks = told(form, START, *tokens, end(reason=FinishReason.LENGTH))
+    deltas = [chunk["delta"] for chunk in chunks]
+    assert "".join(delta.get("content") or "" for delta in deltas) == ""
+    (name,), (arguments,) = (delta["tool_calls"] for delta in deltas if "tool_calls" in delta)
+    assert name["function"]["name"] == "f"
+    assert arguments["function"]["arguments"] == '{"x": [1, '
+    assert chunks[-1]["finish_reason"] == "length"

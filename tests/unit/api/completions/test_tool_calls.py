@@ -1,6 +1,7 @@
 import json
 import random
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 
@@ -15,11 +16,11 @@ BROKEN = '<tool_call>{"name": "weather", "arguments": </tool_call>'
 L3 = '{"name": "weather", "parameters": {"city": "Genève"}}'
 
 
-def read(tool_format: str | None, pieces: Iterable[str]) -> Read:
+def read(tool_format: str | None, pieces: Iterable[str], *, is_cut: bool = False) -> Read:
     """Content, and each call as id, name and arguments."""
     parser = parser_for(tool_format, "x")
     deltas: list[Delta] = [delta for piece in pieces for delta in parser.feed(piece)]
-    deltas += parser.finish()
+    deltas += parser.finish(is_cut=is_cut)
     content = "".join(delta.text for delta in deltas if isinstance(delta, ContentDelta))
     calls: list[tuple[str | None, str | None, str]] = []
     for delta in deltas:
@@ -55,6 +56,7 @@ TEXTS = [
     ("llama3", " \n" + L3 + "\n"),
     ("llama3", L3 + "; " + L3),
     ("llama3", '{"not": "a call"}'),
+    ("llama3", " \n "),
     ("llama3", L3 + " and text"),
     ("llama3", L3[:-1]),
     (None, ONE),
@@ -139,3 +141,67 @@ def test_an_answer_of_llama3_is_calls_or_text() -> None:
 
 def test_without_tools_all_is_content() -> None:
     assert read(None, [ONE]) == (ONE, [])
+
+
+@pytest.mark.parametrize(
+    ("tool_format", "text", "before"),
+    [("hermes", ONE, ""), ("hermes", f"Let me see.\n{ONE}", "Let me see."), ("llama3", L3, "")],
+)
+def test_a_call_that_is_cut_is_never_content(tool_format: str, text: str, before: str) -> None:
+    start = text.index("<tool" if tool_format == "hermes" else "{") + 5
+    told = []
+    for length in range(start, len(text) + 1):
+        content, calls = read(tool_format, text[:length], is_cut=True)
+        assert content == before
+        assert read(tool_format, [text[:length]], is_cut=True) == (content, calls)
+        told += [(name, arguments) for _, name, arguments in calls]
+    assert {name for name, _ in told} == {"weather"}
+    arguments = [words for _, words in told]
+    assert arguments[0] == "{"
+    assert all(longer.startswith(shorter) for shorter, longer in pairwise(arguments))
+    assert json.loads(arguments[-1])["city"] == "Gen\u00e8ve"
+
+
+def test_a_call_that_is_cut_behind_whole_ones_is_one_more() -> None:
+    for tool_format, text in (("hermes", f"{TWO}\n{ONE[:60]}"), ("llama3", f"{L3}; {L3[:40]}")):
+        _, calls = read(tool_format, text, is_cut=True)
+        assert len(calls) == 2
+        assert calls[0][0] != calls[1][0]
+        assert not calls[1][2].endswith("}")
+
+
+@pytest.mark.parametrize(
+    ("tool_format", "text"),
+    [
+        ("hermes", "1 <"),
+        ("hermes", "a <tool b"),
+        ("hermes", '<tool_call>it is "never ended'),
+        ("hermes", "just text "),
+        ("llama3", '{"not": "a call'),
+        ("llama3", L3 + " and text"),
+        ("llama3", "text {"),
+        ("llama3", " \n"),
+        ("llama3", ""),
+        (None, ONE[:40]),
+    ],
+)
+def test_what_is_cut_and_no_call_stays_content(tool_format: str | None, text: str) -> None:
+    assert read(tool_format, [text], is_cut=True) == (text, [])
+
+
+@pytest.mark.parametrize("name", ['"\\ud800"', '""', '"\\x"', "5"])
+def test_a_call_that_is_cut_and_has_no_name_is_left_out(name: str) -> None:
+    text = f'<tool_call>{{"name": {name}, "arguments": {{"x": 1'
+    assert read("hermes", [text], is_cut=True) == ("", [])
+
+
+def test_spaces_alone_are_content() -> None:
+    assert read("llama3", [" \n "]) == (" \n ", [])
+
+
+def test_half_of_a_character_in_arguments_that_are_cut_stays_escaped() -> None:
+    text = '<tool_call>{"name": "f", "arguments": {"x": "\\ud83d"}'
+    for piece in (text, text[:-2]):
+        _, ((_, _, arguments),) = read("hermes", [piece], is_cut=True)
+        assert arguments == piece[piece.index('{"x"') :]
+        assert arguments.encode()
