@@ -56,6 +56,8 @@ class Claims:
         self._path = path
         self._fingerprint = fingerprint
         self._mine = uuid4().hex[:12]
+        for name in self._names():  # nobody else may ever ask for what a dead one was computing
+            self.is_live(name)
 
     def claim(self, scope: str, tokens: Iterable[int], start: int) -> Claim:
         """Never raises: where it cannot be told, others compute the same."""

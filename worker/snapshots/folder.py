@@ -1,6 +1,8 @@
 """The files of the snapshots' folder: listed, locked, made, removed. What they hold is ``record``'s."""
 
+import errno
 import fcntl
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -10,6 +12,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from worker.snapshots.names import parse_name
+
+log = logging.getLogger(__name__)
 
 _LOCK_NAME = "lock"
 _TEMPORARY = ".writing-"
@@ -62,7 +66,9 @@ class TemporaryFile:
 
 class Folder:
     def __init__(self, path: Path) -> None:
+        """Raises ``OSError`` if it cannot be made, or is another user's, who could put states in it."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(path)
         self.path = path
         self.num_files = 0
         self.total_bytes = 0
@@ -101,15 +107,24 @@ class Folder:
         if modified_ns == self._seen_ns:
             return None
         is_settled = time.time_ns() - modified_ns > _TICK_NS
+        try:
+            files = self.scan()
+        except OSError as error:  # as it may be without descriptors: what is known stays known
+            log.warning("snapshots cannot be listed: %s", error)
+            return None
         self._seen_ns = modified_ns if is_settled else -1
-        return self.scan()
+        return files
+
+    def look_again(self) -> None:
+        """``changes`` lists them next time, whatever the time of the folder is."""
+        self._seen_ns = -1
 
     def remove(self, name: str) -> None:
         with suppress(OSError):
             (self.path / name).unlink()
 
     def remove_leftovers(self) -> None:
-        """Of writers that are gone."""
+        """Of writers that are gone. Within the lock: a new one is not locked by its writer yet."""
         for path in self.path.glob(f"{_TEMPORARY}*"):
             with suppress(OSError):
                 fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -142,3 +157,13 @@ def _locks(fd: int) -> bool:
             if time.monotonic() >= end_s:
                 return False
             time.sleep(_LOCK_POLL_S)
+
+
+def _make_private(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(fd).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
+        os.fchmod(fd, 0o700)
+    finally:
+        os.close(fd)

@@ -35,13 +35,9 @@ class State:
             self._mapping.close()
 
 
-def map_state(path: Path, offset: int, size: int) -> State:
+def map_state(fd: int, path: Path, offset: int, size: int) -> State:
     """Raises ``OSError``, also if the file is shorter than that: behind its end is a bus error."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if os.fstat(fd).st_size < offset + size:
-            raise OSError(f"{path} is shorter than its header says")
-        # ctypes asks for memory that can be written to; what is written stays in this process.
-        return State(mmap.mmap(fd, size, access=mmap.ACCESS_COPY, offset=offset), size)
-    finally:
-        os.close(fd)
+    if os.fstat(fd).st_size < offset + size:
+        raise OSError(f"{path} is shorter than its header says")
+    # ctypes asks for memory that can be written to; what is written stays in this process.
+    return State(mmap.mmap(fd, size, access=mmap.ACCESS_COPY, offset=offset), size)

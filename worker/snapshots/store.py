@@ -4,34 +4,29 @@ A file is written beside its place and renamed into it, so that one with a snaps
 folder's lock is held while room is made, never while a state is copied.
 """
 
+import errno
 import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
 from worker.snapshots.chain import pack_tokens
 from worker.snapshots.folder import Folder, StoredFile, TemporaryFile
 from worker.snapshots.index import Entry, Index, Match
-from worker.snapshots.mapped import State, map_state
+from worker.snapshots.mapped import State
 from worker.snapshots.names import file_name, fingerprint_part, parse_name, scope_part
-from worker.snapshots.record import ALIGNMENT_BYTES, BadRecord, Header, header_bytes, pack, unpack
+from worker.snapshots.reading import open_state, read_entry
+from worker.snapshots.record import BadRecord, pack
+from worker.snapshots.room import choose_evicted
+from worker.snapshots.store_figures import StoreFigures
 
 log = logging.getLogger(__name__)
 
-
-@dataclass(slots=True)
-class StoreFigures:
-    """Of this process, since it began."""
-
-    num_written: int = 0
-    bytes_written: int = 0
-    num_evicted: int = 0
-    num_refused: int = 0  #: there was no room
-    num_torn: int = 0  #: files that were no snapshots, though they were named so
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Store:
@@ -87,7 +82,9 @@ class Store:
                 if entry.name not in ours:
                     self._index.remove(entry.name)
             for file in ours.values():
-                if self._index.get(file.name) is None:
+                known = self._index.get(file.name)
+                # Another time: it was used, or another one of the same tokens took its place.
+                if known is None or known.used_s != file.used_s:
                     self._read(file)
 
     def entries(self) -> list[Entry]:
@@ -96,16 +93,17 @@ class Store:
             return list(self._index)
 
     def open(self, entry: Entry) -> State | None:
-        """None if it has gone. To be closed after use, as a context manager."""
+        """None if it has gone, or is another one by now. To be closed after use, as a context manager."""
         path = self._folder.path / entry.name
         try:
-            header = _read_header(path)
-            state = map_state(path, header.offset, header.state_bytes)
-            os.utime(path)
-        except (OSError, BadRecord):
+            state = open_state(path, entry, self._fingerprint)
+        except (OSError, BadRecord) as error:
+            log.debug("%s cannot be opened: %s", path, error)
             with self._lock:
                 self._index.remove(entry.name)
+                self._folder.look_again()
             return None
+        self._touch(entry.name)
         return state
 
     def put(
@@ -118,27 +116,29 @@ class Store:
         reusable: int | None = None,
         replaces_shorter: bool = False,
     ) -> bool:
-        """Whether it is there then. ``replaces_shorter``: what it covers of this scope is removed."""
+        """Whether it is there then. ``replaces_shorter``: what it covers of this scope is removed.
+        One of the same tokens that is good for less gives way to it."""
         packed = pack_tokens(tokens)
+        reusable = len(packed) if reusable is None else reusable
         name = file_name(self._fingerprint, scope, packed)
+        entry = Entry(name, scope, packed, first_position, reusable, self._clock())
         header = pack(
             fingerprint=self._fingerprint,
             scope=scope,
             tokens=packed,
-            reusable=len(packed) if reusable is None else reusable,
+            reusable=reusable,
             first_position=first_position,
-            state_bytes=len(state),
+            state_bytes=state.nbytes,
         )
-        if self._touch(name):
-            return True
-        if not self._write(name, header, state):
-            self.figures.num_refused += 1
-            return False
-        self.figures.num_written += 1
-        self.figures.bytes_written += len(header) + len(state)
+        if not self._has(entry):
+            if not state.nbytes or not self._write(name, header, state):
+                self.figures.num_refused += 1
+                return False
+            self.figures.num_written += 1
+            self.figures.bytes_written += len(header) + state.nbytes
         if replaces_shorter:
             self.refresh()
-            self._remove_covered(name)
+            self._remove_covered(entry)
         return True
 
     def remove(self, name: str) -> None:
@@ -156,115 +156,104 @@ class Store:
 
     def clean(self) -> None:
         """What dead writers left, what was not used for long, and what is beyond the limit."""
-        self._folder.remove_leftovers()
-        now_s = self._clock()
-        for file in self._folder.scan():
-            if now_s - file.used_s > self._ttl_s:
-                self._evict(file)
-        with suppress(OSError), self._folder.locked() as is_locked:
-            if is_locked:
-                self._make_room(0)
-
-    def _write(self, name: str, header: bytes, state: memoryview) -> bool:
-        num_bytes = len(header) + len(state)
-        for is_last in (False, True):
-            temporary = self._reserve(num_bytes, extra_bytes=num_bytes if is_last else 0)
-            if temporary is None:
-                return False
-            try:
-                temporary.write(header, state)
-                temporary.rename(name)
-                return True
-            except OSError as error:  # the filesystem is fuller than we know: others use it too
-                log.debug("a snapshot of %d bytes cannot be written: %s", num_bytes, error)
-            finally:
-                temporary.close()
-        return False
-
-    def _reserve(self, num_bytes: int, *, extra_bytes: int) -> TemporaryFile | None:
         try:
             with self._folder.locked() as is_locked:
-                if not is_locked or not self._make_room(num_bytes, extra_bytes):
-                    return None
-                return self._folder.make_temporary(num_bytes)
+                if not is_locked:
+                    log.info("snapshots are cleaned later: another process holds their lock")
+                    return
+                now_s = self._clock()
+                for file in self._folder.scan():
+                    if now_s - file.used_s > self._ttl_s:
+                        self._evict(file)
+                self._make_room(0)
         except OSError as error:
-            log.debug("no room for a snapshot of %d bytes: %s", num_bytes, error)
-            return None
+            log.warning("snapshots cannot be cleaned: %s", error)
 
-    def _make_room(self, num_bytes: int, extra_bytes: int = 0) -> bool:
-        """Within the folder's lock: the least recently used go first."""
-        if num_bytes > self._max_bytes:
+    def _write(self, name: str, header: bytes, state: memoryview) -> bool:
+        num_bytes = len(header) + state.nbytes
+        for is_full in (False, True):
+            try:
+                temporary = self._reserve(num_bytes, is_full)
+                if temporary is None:
+                    return False
+                with closing(temporary):
+                    temporary.write(header, state)
+                    temporary.rename(name)
+                self._touch(name)
+                return True
+            except OSError as error:
+                # Others use the filesystem too: it may be full before our limit is reached.
+                if error.errno not in _FULL:
+                    log.warning("a snapshot of %d bytes cannot be written: %s", num_bytes, error)
+                    return False
+        return False
+
+    def _reserve(self, num_bytes: int, is_full: bool) -> TemporaryFile | None:
+        with self._folder.locked() as is_locked:
+            if not is_locked or not self._make_room(num_bytes, is_full):
+                return None
+            return self._folder.make_temporary(num_bytes)
+
+    def _make_room(self, num_bytes: int, is_full: bool = False) -> bool:
+        """Within the folder's lock: the least recently used go first, none if it were for nothing."""
+        self._folder.remove_leftovers()
+        files = self._folder.scan()
+        excess = self._folder.total_bytes + num_bytes - self._max_bytes
+        if num_bytes and excess > sum(file.num_bytes for file in files):
             return False
-        files = sorted(self._folder.scan(), key=lambda file: file.used_s)
-        excess = self._folder.total_bytes + num_bytes + extra_bytes - self._max_bytes
-        if extra_bytes:  # the filesystem had no room, whatever the limit says
-            excess = max(excess, num_bytes)
-        for file in files:
-            if excess <= 0:
-                break
+        for file in choose_evicted(files, max(excess, num_bytes) if is_full else excess):
             self._evict(file)
-            excess -= file.num_bytes
-        return excess <= 0 or extra_bytes > 0
+        return True
 
     def _evict(self, file: StoredFile) -> None:
         self.remove(file.name)
         self.figures.num_evicted += 1
 
+    def _has(self, entry: Entry) -> bool:
+        self.refresh()
+        with self._lock:
+            known = self._index.get(entry.name)
+        return known is not None and known.covers(entry) and self._touch(entry.name)
+
     def _touch(self, name: str) -> bool:
+        now_ns = int(self._clock() * 1e9)
         try:
-            os.utime(self._folder.path / name)
+            os.utime(self._folder.path / name, ns=(now_ns, now_ns))
         except OSError:
             return False
         return True
 
-    def _remove_covered(self, name: str) -> None:
+    def _remove_covered(self, new: Entry) -> None:
         with self._lock:
-            new = self._index.get(name)
-            others = [e for e in self._index if new and e.name != name and new.covers(e)]
+            others = [e for e in self._index if e.name != new.name and new.covers(e)]
         for entry in others:
             self.remove(entry.name)
 
     def _read(self, file: StoredFile) -> None:
         """Into the index; what is torn, foreign or of another version is removed."""
         path = self._folder.path / file.name
+        known = self._index.get(file.name)
         try:
-            header = _read_header(path)
-            if header.fingerprint != self._fingerprint:
-                return  # of another model whose name begins alike
-            if header.file_bytes != file.num_bytes or _name_of(header) != file.name:
-                raise BadRecord("another size or name than its header says")
+            entry = read_entry(path, file, self._fingerprint)
         except FileNotFoundError:
-            return
-        except (OSError, BadRecord) as error:
+            entry = None
+        except OSError as error:  # such as too many open files: no fault of this one
+            log.warning("%s cannot be read now: %s", path, error)
+            self._folder.look_again()
+            entry = None
+        except BadRecord as error:
             log.warning("%s is no snapshot and is removed: %s", path, error)
             self._folder.remove(file.name)
             self.figures.num_torn += 1
-            return
-        self._index.add(
-            Entry(
-                name=file.name,
-                scope=header.scope,
-                tokens=header.tokens,
-                first_position=header.first_position,
-                reusable=header.reusable,
-                used_s=file.used_s,
-            )
-        )
-
-
-def _name_of(header: Header) -> str:
-    return file_name(header.fingerprint, header.scope, header.tokens)
+            entry = None
+        if entry is None:
+            self._index.remove(file.name)
+        elif known is not None and replace(known, used_s=entry.used_s) == entry:
+            self._index.touch(file.name, entry.used_s)
+        else:
+            self._index.add(entry)
 
 
 def _scope_of(name: str) -> str | None:
     parts = parse_name(name)
     return parts.scope_part if parts else None
-
-
-def _read_header(path: Path) -> Header:
-    """Raises ``OSError`` or ``BadRecord``."""
-    with path.open("rb", buffering=0) as file:
-        first = file.read(ALIGNMENT_BYTES)
-        # The length is not checked yet: no more is read than there is.
-        rest = min(header_bytes(first), os.fstat(file.fileno()).st_size) - len(first)
-        return unpack(first + file.read(rest) if rest > 0 else first)

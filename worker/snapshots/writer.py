@@ -1,6 +1,9 @@
 """The thread that writes snapshots, so that the engine does no more than copy a state."""
 
+from __future__ import annotations
+
 import logging
+from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from queue import Empty, Queue
@@ -21,7 +24,7 @@ class _Order:
     buffer: bytearray
     size: int
     scope: str
-    tokens: Iterable[int]
+    tokens: array[int]
     first_position: int
     reusable: int | None
     replaces_shorter: bool
@@ -76,8 +79,9 @@ class Writer:
     ) -> None:
         """``on_done`` is called in the writer's thread, whether or not it could be written."""
         chosen = self._lent.pop(id(buffer.obj))
+        copied = array("i", tokens)  # the sequence goes on
         order = _Order(
-            chosen, size, scope, tokens, first_position, reusable, replaces_shorter, on_done
+            chosen, size, scope, copied, first_position, reusable, replaces_shorter, on_done
         )
         self._orders.put(lambda: self._write(order))
 
