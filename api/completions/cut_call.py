@@ -36,7 +36,7 @@ def cut_call(text: str, field: str) -> tuple[str, str] | None:
     except ValueError:
         return None
     try:
-        arguments, _ = json.JSONDecoder().raw_decode(head[3])
+        _, end = json.JSONDecoder().raw_decode(head[3])
     except (ValueError, RecursionError):
         return name, head[3]
-    return name, json.dumps(arguments, ensure_ascii=False)
+    return name, head[3][:end]

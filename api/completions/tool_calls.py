@@ -141,7 +141,8 @@ class Llama3Calls(_Calls):
 
     def finish(self, *, is_cut: bool = False) -> list[Delta]:
         calls, rest = _calls_in_a_row(self._held)
-        if rest and not (is_cut and is_begun(rest)):
+        is_begun_call = is_cut and rest != "" and is_begun(rest)
+        if (rest or not calls) and not is_begun_call:
             return _content(self._held)
         if rest and (cut := cut_call(rest, "parameters")):
             calls.append(cut)

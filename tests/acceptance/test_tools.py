@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from openai import OpenAI
@@ -174,3 +175,53 @@ def test_a_grammar_on_both_routes(ai: OpenAI) -> None:
     chat = ai.chat.completions.create(model="default", messages=ASK, extra_body=extra)
     text = ai.completions.create(model="default", prompt="Is water wet?", extra_body=extra)
     assert {chat.choices[0].message.content, text.choices[0].text} <= {"yes", "no"}
+
+
+def test_a_call_that_is_cut_is_no_content_streamed_or_not(ai: OpenAI) -> None:
+    asked: dict[str, Any] = {
+        "model": "default",
+        "messages": ASK,
+        "tools": [WEATHER],
+        "tool_choice": "required",
+        "seed": 1,
+    }
+    told = []
+    for max_tokens in range(2, 24, 3):
+        done = ai.chat.completions.create(**asked, max_tokens=max_tokens)
+        (choice,) = done.choices
+        assert choice.finish_reason == "length"
+        assert not choice.message.content
+        calls = choice.message.tool_calls or []
+        arguments = content = ""
+        for chunk in ai.chat.completions.create(**asked, max_tokens=max_tokens, stream=True):
+            content += chunk.choices[0].delta.content or ""
+            for part in chunk.choices[0].delta.tool_calls or ():
+                arguments += (part.function and part.function.arguments) or ""
+        assert content == ""
+        assert arguments == "".join(call.function.arguments for call in calls)
+        told.append(len(calls))
+    assert (told[0], told[-1]) == (0, 1), "without a name yet, and with one"
+
+
+def test_the_prompt_of_tools_can_be_seen(ai: OpenAI) -> None:
+    url = str(ai.base_url).removesuffix("/v1/")
+    body = {"messages": ASK, "tools": [WEATHER]}
+    with_tools = httpx.post(f"{url}/apply-template", json=body).json()["prompt"]
+    without = httpx.post(f"{url}/apply-template", json={"messages": ASK}).json()["prompt"]
+    assert "get_weather" in with_tools
+    assert "get_weather" not in without
+    usage = ai.chat.completions.create(
+        model="default", messages=ASK, tools=[WEATHER], max_tokens=1
+    ).usage
+    tokens = httpx.post(f"{url}/tokenize", json={"content": with_tools, "add_special": True})
+    assert usage is not None
+    assert usage.prompt_tokens == len(tokens.json()["tokens"])
+
+
+def test_an_answer_says_which_workers_it_is_of(ai: OpenAI) -> None:
+    first, second = (
+        ai.chat.completions.create(model="default", messages=ASK, max_tokens=1) for _ in range(2)
+    )
+    assert first.system_fingerprint == second.system_fingerprint
+    assert first.system_fingerprint is not None
+    assert first.system_fingerprint.startswith("fp_")

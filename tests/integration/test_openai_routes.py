@@ -405,14 +405,14 @@ def test_a_call_that_comes_again_is_told_as_the_first_time(
     http: httpx.Client, flushed: Redis
 ) -> None:
     """By the clock of Redis, which made its job, and with the workers that were there then."""
-    facts = {"llama_cpp": "0.3", "model_description": "tiny"}
+    facts: dict[str, Any] = {"llama_cpp": "0.3", "model_description": "tiny"}
     worker = PlayedWorker(flushed, "worker-0", "smollm2", **facts)
     headers = {"Idempotency-Key": "again"}
     with beside(lambda: worker.play("a")):
         first = http.post(CHAT, json=HI, headers=headers).json()
     assert first["system_fingerprint"].startswith("fp_")
     job_id = first["id"].removeprefix("chatcmpl-")
-    created_ms = int(flushed.hget(job_key(job_id), "created_ms"))
+    created_ms = int(flushed.hget(job_key(job_id), "created_ms") or 0)
     assert first["created"] == created_ms // 1000
     flushed.hset(job_key(job_id), "created_ms", created_ms - 3_000_000)  # as if it were long ago
     PlayedWorker(flushed, "worker-1", "smollm2", **facts | {"llama_cpp": "0.4"})

@@ -56,6 +56,7 @@ TEXTS = [
     ("llama3", " \n" + L3 + "\n"),
     ("llama3", L3 + "; " + L3),
     ("llama3", '{"not": "a call"}'),
+    ("llama3", " \n "),
     ("llama3", L3 + " and text"),
     ("llama3", L3[:-1]),
     (None, ONE),
@@ -179,6 +180,8 @@ def test_a_call_that_is_cut_behind_whole_ones_is_one_more() -> None:
         ("llama3", '{"not": "a call'),
         ("llama3", L3 + " and text"),
         ("llama3", "text {"),
+        ("llama3", " \n"),
+        ("llama3", ""),
         (None, ONE[:40]),
     ],
 )
@@ -190,3 +193,15 @@ def test_what_is_cut_and_no_call_stays_content(tool_format: str | None, text: st
 def test_a_call_that_is_cut_and_has_no_name_is_left_out(name: str) -> None:
     text = f'<tool_call>{{"name": {name}, "arguments": {{"x": 1'
     assert read("hermes", [text], is_cut=True) == ("", [])
+
+
+def test_spaces_alone_are_content() -> None:
+    assert read("llama3", [" \n "]) == (" \n ", [])
+
+
+def test_half_of_a_character_in_arguments_that_are_cut_stays_escaped() -> None:
+    text = '<tool_call>{"name": "f", "arguments": {"x": "\\ud83d"}'
+    for piece in (text, text[:-2]):
+        _, ((_, _, arguments),) = read("hermes", [piece], is_cut=True)
+        assert arguments == piece[piece.index('{"x"') :]
+        assert arguments.encode()
