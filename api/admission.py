@@ -14,23 +14,27 @@ def check_request(
     settings: Settings,
     *,
     ids_field: str = "prompt_token_ids",
+    text_field: str | None = None,
 ) -> None:
-    """Raises ``BadRequest``. ``ids_field`` is the field in which the tokens of the prompt came."""
+    """Raises ``BadRequest``. ``ids_field`` is the field in which the tokens of the prompt came, and
+    ``text_field`` that of its text or messages, if its name is another one."""
     check_bounds(request, settings)
-    _check_fit(request, model, ids_field)
+    _check_fit(request, model, ids_field, text_field)
     _check_vocabulary(request, model, ids_field)
     if request.calls_tools:
         check_tools(model)
 
 
-def _check_fit(request: GenerateRequest, model: ServedModel, ids_field: str) -> None:
+def _check_fit(
+    request: GenerateRequest, model: ServedModel, ids_field: str, text_field: str | None
+) -> None:
     """A token has ``max_piece_bytes`` at most. Templates may drop spaces around what is said."""
     if not model.context_tokens or not model.max_piece_bytes:
         return
     if request.prompt_token_ids is not None:
         field, least, how = ids_field, len(request.prompt_token_ids), "has"
     else:
-        field = "prompt" if request.prompt is not None else "messages"
+        field = text_field or ("prompt" if request.prompt is not None else "messages")
         num_bytes = len((request.prompt or "").strip().encode()) + sum(
             len((message.content or "").strip().encode()) for message in request.messages or ()
         )

@@ -32,6 +32,7 @@ from api.rate import limit_rate
 from api.request_id import RequestId
 from api.routes import (
     batches,
+    cache,
     chat_completions,
     completions,
     files,
@@ -78,10 +79,10 @@ def create_app(settings: Settings) -> FastAPI:
     )
     checks = [Depends(limit_rate), Depends(refuse_unknown_parameters)]
     openai = (chat_completions, completions, models, files, batches)
-    for routes in (generate, jobs, stream, *openai, metrics, status, tokens):
+    for routes in (generate, jobs, stream, *openai, cache, metrics, status, tokens):
         app.include_router(routes.router, dependencies=checks)
     install_error_handlers(app)
-    json_paths = ("/generate", *ENDPOINTS, *TOKEN_PATHS)
+    json_paths = ("/generate", cache.PATH, *ENDPOINTS, *TOKEN_PATHS)
     limits = BodyLimits(
         {("POST", path): settings.max_body_bytes for path in json_paths}
         | {("POST", "/v1/files"): settings.max_file_bytes + _FORM_BYTES},

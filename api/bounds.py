@@ -21,6 +21,13 @@ def check_bounds(request: GenerateRequest, settings: Settings) -> None:
         raise InvalidRequest(problems)
 
 
+def check_text(field: str, text: str, settings: Settings) -> None:
+    """Raises ``InvalidRequest`` for a prompt, or a part of one, that is too long by itself."""
+    problems = _at_most(field, len(text), settings.max_prompt_chars, "characters")
+    if problems:
+        raise InvalidRequest(problems)
+
+
 def check_question(question: Question, settings: Settings) -> None:
     """Raises ``InvalidRequest``; see ``check_bounds``."""
     match question:

@@ -14,6 +14,7 @@ from api.keyring import Keyring
 from api.request_schema import request_body
 from api.responses import error_schemas, header, restore_nulls
 from api.token_bodies import TOKEN_PATHS, token_body
+from api.warm_body import warm_body
 from shared.settings import Settings
 
 _DESCRIPTION = """An LLM service on CPUs: submit a job, follow its tokens, read its result.
@@ -65,6 +66,7 @@ def _document(app: FastAPI, settings: Settings, keyring: Keyring) -> dict[str, A
                 response.setdefault("headers", {})[_REQUEST_ID] = ref
         methods["parameters"] = [{"$ref": f"#/components/parameters/{_REQUEST_ID}"}]
     paths["/generate"]["post"]["requestBody"] = request_body(settings)
+    paths["/cache/warm"]["post"]["requestBody"] = warm_body(settings)
     for endpoint in ENDPOINTS:
         paths[endpoint]["post"]["requestBody"] = call_body(endpoint)
     for path in TOKEN_PATHS:

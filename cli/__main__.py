@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cli import batch as batch_commands
+from cli import cache as cache_commands
 from cli import model as model_commands
 from shared.errors import ServiceError
 from shared.settings import Settings, load_settings
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(model_commands.app, name="model")
 app.add_typer(batch_commands.app, name="batch")
+app.add_typer(cache_commands.app, name="cache")
 
 
 def _default(field: str) -> Any:

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.generate import DEFAULT_URL
+from cli.job import DEFAULT_URL
 from cli.service import make_client
 
 app = typer.Typer(no_args_is_help=True, help="Run a file of requests, at low priority.")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from cli import findings
+from cli.cache_findings import check_cache
 from cli.findings import Finding
 from shared.redis_url import shown_url
 from shared.settings import Settings
@@ -23,6 +24,7 @@ def examine(settings: Settings, *, is_redis_given: bool) -> bool:
         yield from findings.check_memory()
         yield from findings.check_model(settings)
         yield from findings.check_directories(settings)
+        yield from check_cache(settings)
         yield from findings.check_service(running)
         if redis_url:
             yield from findings.check_redis(redis_url)

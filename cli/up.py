@@ -15,7 +15,7 @@ from pathlib import Path
 from redis.exceptions import RedisError
 
 from cli.embedded import START_TIMEOUT_S, EmbeddedValkey
-from cli.generate import DEFAULT_URL
+from cli.job import DEFAULT_URL
 from cli.layout import Layout, plan_layout
 from cli.pool import Pool
 from cli.supervisor import Supervisor

@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from redis import Redis
@@ -57,19 +57,22 @@ class Broker:
         model: str | None = None,
         note: str = "",
         identity: str | None = None,
+        warm: Literal["own", "public"] | None = None,
     ) -> Submitted:
         """RQ's enqueue and our record of the job in one move, within the limits. ``model`` is the name
         of its queues, ``note`` what the record keeps for the gateways, ``identity`` what of the note must
-        be the same under one key (all of it, if ``None``). Raises ``TooManyRequests``,
-        ``Unavailable`` or ``IdempotencyConflict``."""
+        be the same under one key (all of it, if ``None``), ``warm`` see ``JobArgs``. Raises
+        ``TooManyRequests``, ``Unavailable`` or ``IdempotencyConflict``."""
         job_id, digest = uuid4().hex, ""
         if idempotency_key is not None:
             job_id, digest = (
                 self.named_id(owner, idempotency_key),
-                _digest(request, note if identity is None else identity),
+                _digest(request, (note if identity is None else identity) + (warm or "")),
             )
         seed = request.seed if request.seed is not None else secrets.randbelow(MAX_SEED + 1)
         args = JobArgs(request=request, seed=seed, request_id=request_id)
+        if warm is not None:  # a worker of an older version can read all other jobs
+            args = JobArgs(request=request, seed=seed, request_id=request_id, warm=warm)
         model = model or self._model
         queue = queue_name(model, request.priority)
         limits = self._limits

@@ -22,7 +22,7 @@ class BusyWorker(PlayedWorker):
 
     def _run(self) -> None:
         while not self._is_over.wait(0.005):
-            for job in run_script(self.client, "pop", self.name, self.model, 0, 8, 8, 16, 3600):
+            for job in run_script(self.client, "pop", self.name, self.model, 0, 8, 8, 16, 3600, 0):
                 if len(job) > 1:  # else it is none of ours
                     self._finish(job[0].decode())
 

@@ -99,6 +99,7 @@ class PlayedWorker:
         self.client = client
         self.name = name
         self.model = model
+        self.cached_tokens = 0  #: of each prompt, which has three
         report = WorkerReport(
             name=name,
             incarnation=name,
@@ -116,7 +117,7 @@ class PlayedWorker:
     def take(self) -> str:
         """The id of the next job, which is this worker's then."""
         jobs = wait_for(
-            lambda: run_script(self.client, "pop", self.name, self.model, 0, 8, 1, 16, 3600),
+            lambda: run_script(self.client, "pop", self.name, self.model, 0, 8, 1, 16, 3600, 0),
             "a job waits",
         )
         return str(jobs[0][0].decode())
@@ -143,7 +144,11 @@ class PlayedWorker:
         event = EndEvent(
             status=status,
             finish_reason=reason,
-            usage=Usage(prompt_tokens=3, completion_tokens=num_tokens),
+            usage=Usage(
+                prompt_tokens=3,
+                cached_tokens=self.cached_tokens,
+                completion_tokens=num_tokens,
+            ),
             timings=Timings(queued_s=0.1, total_s=1.5),
             seed=1,
             worker=self.name,

@@ -100,13 +100,13 @@ class Engine:
         history = [*prompt, *known]
         try:
             self._backend.open_slot(sequence.slot, args.request, args.seed, history, constraint)
+            if self._cache:
+                sequence.reuse = self._cache.reuse_for(job_id, owner, args)
+                is_warm = args.warm is not None
+                self._cache.begin(sequence, self.scheduler.sequences, is_warm=is_warm)
         except BaseException:
             self._apply(self.scheduler.drop(sequence))
             raise
-        if self._cache:
-            sequence.reuse = self._cache.reuse_for(job_id, owner, args)
-            is_warm = args.warm is not None
-            self._cache.begin(sequence, self.scheduler.sequences, is_warm=is_warm)
         return start
 
     def step(self) -> Events:

@@ -11,6 +11,7 @@ from api.job_view import note_of
 from api.parameters import IDEMPOTENCY_KEY, IdempotencyKey
 from api.responses import KEYED_ROUTE, header, refusals
 from api.validation import parse_generate_request
+from shared.broker import Submitted
 from shared.errors import (
     BadRequest,
     BodyTimedOut,
@@ -29,6 +30,22 @@ from shared.protocol import JobStatus
 from shared.shapes import check_shape
 
 router = APIRouter()
+
+#: What a route may raise that puts a job into its queue.
+SUBMIT_REFUSALS = (
+    *KEYED_ROUTE,
+    BodyTimedOut,
+    PromptTooLong,
+    UnsupportedParameter,
+    ModelNotFound,
+    IdempotencyConflict,
+    QueueFull,
+    TooManyJobs,
+    RedisFull,
+    NoWorkerReady,
+    ShuttingDown,
+    Overloaded,
+)
 
 
 class Links(BaseModel):
@@ -64,6 +81,21 @@ _NAMED_BEFORE = {
     "description": "The job that this Idempotency-Key has named before",
     **_NEW,
 }
+SUBMIT_RESPONSES = refusals(*SUBMIT_REFUSALS, others={200: _NAMED_BEFORE, 202: _NEW})
+
+
+def accept(job: Submitted, response: Response) -> Accepted:
+    """What is said of a job that is in its queue."""
+    response.status_code = 202 if job.is_new else 200
+    links = Links(job=f"/jobs/{job.job_id}", stream=f"/jobs/{job.job_id}/stream")
+    response.headers["Location"] = links.job
+    return Accepted(
+        job_id=job.job_id,
+        status=job.status,
+        position=job.position,
+        seed=job.seed,
+        links=links,
+    )
 
 
 @router.post(
@@ -71,21 +103,7 @@ _NAMED_BEFORE = {
     summary="Submit a job",
     status_code=202,
     response_description="Accepted; the job is in its queue",
-    responses=refusals(
-        *KEYED_ROUTE,
-        BodyTimedOut,
-        PromptTooLong,
-        UnsupportedParameter,
-        ModelNotFound,
-        IdempotencyConflict,
-        QueueFull,
-        TooManyJobs,
-        RedisFull,
-        NoWorkerReady,
-        ShuttingDown,
-        Overloaded,
-        others={200: _NAMED_BEFORE, 202: _NEW},
-    ),
+    responses=SUBMIT_RESPONSES,
 )
 async def generate(
     request: Request,
@@ -114,13 +132,4 @@ async def generate(
         model=model.name,
         note=note_of(body.user),
     )
-    response.status_code = 202 if job.is_new else 200
-    links = Links(job=f"/jobs/{job.job_id}", stream=f"/jobs/{job.job_id}/stream")
-    response.headers["Location"] = links.job
-    return Accepted(
-        job_id=job.job_id,
-        status=job.status,
-        position=job.position,
-        seed=job.seed,
-        links=links,
-    )
+    return accept(job, response)

@@ -25,6 +25,7 @@ ROUTES = {
     "POST /v1/chat/completions": "OpenAI's chat completions; GET /v1/chat/completions/<id> fetches one",
     "POST /v1/completions": "OpenAI's completions; GET /v1/completions/<id> fetches one",
     "GET /v1/models": "the models that can be asked for; GET /v1/models/<id> for one",
+    "POST /cache/warm": "compute the beginning of prompts ahead",
     "POST /tokenize": "text to tokens",
     "POST /detokenize": "tokens to text",
     "POST /apply-template": "a chat as the prompt of the model",

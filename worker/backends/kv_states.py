@@ -5,8 +5,6 @@ from typing import Any
 
 import llama_cpp as llama
 
-_Pointer = ctypes.POINTER(ctypes.c_uint8)
-
 
 class KvStates:
     def __init__(self, context: Any, memory: Any) -> None:
@@ -29,8 +27,7 @@ class KvStates:
     def restore(self, slot: int, state: Any, size: int, num_tokens: int) -> bool:
         """The first ``num_tokens`` of a state into an empty slot. If it is none of this context, or has
         fewer tokens, the slot stays empty."""
-        pointer = ctypes.cast(state, _Pointer)
-        is_taken = llama.llama_state_seq_set_data(self._context, pointer, size, slot) == size
+        is_taken = llama.llama_state_seq_set_data(self._context, state, size, slot) == size
         last = llama.llama_memory_seq_pos_max(self._memory, slot)
         if is_taken and last + 1 >= num_tokens:
             self.forget(slot, num_tokens)

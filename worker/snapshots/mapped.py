@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,7 +31,8 @@ class State:
 
     def close(self) -> None:
         self.buffer = None
-        self._mapping.close()
+        with suppress(BufferError):  # somebody still looks at it; it goes with the last reference
+            self._mapping.close()
 
 
 def map_state(path: Path, offset: int, size: int) -> State:

@@ -16,6 +16,7 @@ class Shelf:
 
     def tell(self, figures: CacheFigures) -> None:
         """What is counted here, into what the worker reports."""
+        self.store.refresh()
         own = self.store.figures
         figures.snapshots_written = own.num_written
         figures.snapshot_bytes_written = own.bytes_written
