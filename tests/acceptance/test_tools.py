@@ -155,7 +155,7 @@ def test_json_by_schema(ai: OpenAI, stream: bool) -> None:
             },
             '"not"',
         ),
-        ({"extra_body": {"grammar": "root ::= nothing"}}, "'nothing' not found"),
+        ({"extra_body": {"grammar": "root ::= nothing"}}, "no rule 'nothing'"),
         (
             {"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "no"}}},
             "'no', which no tool has",
