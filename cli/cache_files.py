@@ -13,7 +13,8 @@ from shared.settings import Settings
 from worker.snapshots.folder import Folder, StoredFile
 from worker.snapshots.limits import max_snapshot_bytes
 from worker.snapshots.names import parse_name
-from worker.snapshots.record import ALIGNMENT_BYTES, BadRecord, Header, header_bytes, unpack
+from worker.snapshots.reading import read_header
+from worker.snapshots.record import BadRecord
 
 Kind = Literal["public", "all", "key", "job", "unknown"]
 
@@ -75,7 +76,10 @@ def clear(folder: Path, *, older_than_s: float = 0.0, takes_jobs: bool = False) 
     for snapshot in chosen:
         (folder / snapshot.name).unlink(missing_ok=True)
     if folder.is_dir():
-        Folder(folder).remove_leftovers()
+        place = Folder(folder)
+        with place.locked() as is_locked:
+            if is_locked:  # else whoever makes room there does the same
+                place.remove_leftovers()
     return chosen
 
 
@@ -86,7 +90,7 @@ def _read(folder: Path, file: StoredFile) -> Snapshot | None:
     assert parts is not None, "a scan has snapshots only"
     fingerprint, scope, num_tokens = parts.fingerprint_part, "", parts.num_tokens
     try:
-        header = _read_header(folder / file.name)
+        header = read_header(folder / file.name)
         fingerprint, scope, num_tokens = header.fingerprint, header.scope, len(header.tokens)
     except FileNotFoundError:
         return None
@@ -101,9 +105,3 @@ def _read(folder: Path, file: StoredFile) -> Snapshot | None:
         bytes=file.num_bytes,
         used_at=file.used_s,
     )
-
-
-def _read_header(path: Path) -> Header:
-    with path.open("rb") as file:
-        first = file.read(ALIGNMENT_BYTES)
-        return unpack(first + file.read(max(0, header_bytes(first) - len(first))))

@@ -24,7 +24,9 @@ from shared.protocol import WorkerReport, WorkerState
 from shared.recovery import Sweeper
 from shared.settings import Settings, load_settings
 from shared.stream import Buried
+from worker.caching import SNAPSHOTS_FOLDER
 from worker.heart import Heart, Pulse
+from worker.last_out import clear_if_last
 from worker.leases import pin
 from worker.link import GivenUp
 from worker.names import fitting_name, host_name
@@ -114,6 +116,7 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
             _leave(settings, heart, reporter.facts.incarnation)
             raise
         _leave(settings, heart, reporter.facts.incarnation)
+    clear_if_last(settings.host_dir, settings.host_dir / SNAPSHOTS_FOLDER)
     return 0
 
 

@@ -6,6 +6,7 @@ It knows neither Redis nor RQ. Jobs enter and leave between steps.
 from collections.abc import Callable
 from time import monotonic
 
+from shared.errors import BadRequest
 from shared.protocol import Event, FinishReason, GenerateRequest, JobArgs, Priority, StartEvent
 from shared.shapes import shape_of
 from worker.backends.base import Backend, Constraint, Row
@@ -73,6 +74,11 @@ class Engine:
     ) -> Events:
         """Renders, tokenizes and takes a slot; ``known`` tokens were sent by earlier attempts, ``owner``
         is whose job it is. Raises ``ServiceError`` for a prompt that cannot be run."""
+        if args.warm and not (self._cache and self._cache.keeps_snapshots):
+            raise BadRequest(
+                "the worker that took this job keeps no snapshots: MINI_VLLM_PREFIX_CACHE is off there, "
+                "or its log says why"
+            )
         prompt = self._prompts.prepare(args, times.submitted_at_s)
         sequence = Sequence(
             job_id=job_id,
@@ -91,9 +97,8 @@ class Engine:
         constraint = self._constrain(args.request, known)
         sequence.resume(known)
         start: Events = [(sequence, StartEvent(prompt_tokens=len(prompt)))]
-        if (
-            sequence.num_tokens >= self._backend.facts.context_tokens
-        ):  # it began on a worker with a longer context
+        if sequence.num_tokens >= self._backend.facts.context_tokens:
+            # It began on a worker with a longer context.
             events = sequence.finish(FinishReason.LENGTH, self._clock())
             return start + [(sequence, event) for event in events]
         self.scheduler.add(sequence)

@@ -38,6 +38,7 @@ class PrefixCache:
         self._saver = Saver(backend, rules, pace, figures, shelf, checkpoint_s)
         self._figures = figures
         self._sharing = sharing
+        self.keeps_snapshots = shelf is not None
 
     def reuse_for(self, job_id: str, owner: str, args: JobArgs) -> Reuse:
         own = of_job(job_id)

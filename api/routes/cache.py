@@ -8,7 +8,7 @@ from api.bounds import check_text
 from api.deps import CallerDep, GatewayDep, RequestIdDep
 from api.keyring import Role
 from api.parameters import IdempotencyKey
-from api.routes.generate import SUBMIT_RESPONSES, Accepted, accept, check_idempotency_key
+from api.routes.generate import SUBMIT_RESPONSES, Accepted, accept, read_submission
 from api.validation import parse_body
 from api.warm_body import WarmBody
 from shared.errors import Forbidden
@@ -35,11 +35,7 @@ async def warm_cache(
 ) -> Accepted:
     """Give either `text` or `messages`. When the job has completed, prompts of the same key that begin
     alike start from there, on all workers of the host that ran it. `public` is for all keys."""
-    if idempotency_key is not None:
-        check_idempotency_key(*request.headers.getlist("Idempotency-Key"))
-    raw = await request.body()
-    gateway.drain.check_admission()
-    body = parse_body(WarmBody, raw)
+    body = parse_body(WarmBody, await read_submission(request, gateway))
     if body.public and caller.role is not Role.ADMIN:
         raise Forbidden(
             "public: needs an admin key (MINI_VLLM_ADMIN_KEYS); without it, it is for this key's jobs",

@@ -6,7 +6,7 @@ from starlette.concurrency import run_in_threadpool
 
 from api import examples
 from api.admission import check_request
-from api.deps import CallerDep, GatewayDep, RequestIdDep
+from api.deps import CallerDep, Gateway, GatewayDep, RequestIdDep
 from api.job_view import note_of
 from api.parameters import IDEMPOTENCY_KEY, IdempotencyKey
 from api.responses import KEYED_ROUTE, header, refusals
@@ -84,6 +84,16 @@ _NAMED_BEFORE = {
 SUBMIT_RESPONSES = refusals(*SUBMIT_REFUSALS, others={200: _NAMED_BEFORE, 202: _NEW})
 
 
+async def read_submission(request: Request, gateway: Gateway) -> bytes:
+    """The body of what is to become a job. Raises ``BadRequest`` for an ``Idempotency-Key`` that is none,
+    and ``Unavailable`` while the gateway stops."""
+    if keys := request.headers.getlist("Idempotency-Key"):
+        check_idempotency_key(*keys)
+    raw = await request.body()
+    gateway.drain.check_admission()
+    return raw
+
+
 def accept(job: Submitted, response: Response) -> Accepted:
     """What is said of a job that is in its queue."""
     response.status_code = 202 if job.is_new else 200
@@ -114,11 +124,7 @@ async def generate(
     idempotency_key: IdempotencyKey = None,
 ) -> Accepted:
     """Give either `prompt` or `messages`. The text is read at the job and its stream (`links`)."""
-    if idempotency_key is not None:
-        check_idempotency_key(*request.headers.getlist("Idempotency-Key"))
-    raw = await request.body()
-    gateway.drain.check_admission()
-    body = parse_generate_request(raw)
+    body = parse_generate_request(await read_submission(request, gateway))
     model = await gateway.models.find(body.model)
     check_request(body, model, gateway.settings)
     if body.has_shape:  # to look at one may take 100 ms

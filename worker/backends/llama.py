@@ -17,17 +17,16 @@ from shared.protocol import Message, Sampling, Tool
 from shared.settings import MAX_CONTEXT_TOKENS
 from worker.backends import library
 from worker.backends.base import ModelFacts, Remark, Row
+from worker.backends.batch_rows import BatchRows
 from worker.backends.chat_template import compile_template
 from worker.backends.constraint import Constraint, Constraints
 from worker.backends.invariance import is_invariant
 from worker.backends.kv_states import KvStates
-from worker.backends.model_card import cell_bytes, describe, state_key
+from worker.backends.model_card import can_forget, cell_bytes, describe, is_float, state_key
 from worker.backends.sampler import Sampler
 from worker.backends.vocabulary import Vocabulary
 
 MAX_CHUNK_TOKENS = 56
-FLOAT_FTYPES = frozenset({0, 1, 32})  #: llama.h: F32, F16, BF16
-FTYPE_GUESSED = 1024  #: llama.h: a flag
 
 
 class LlamaBackend:
@@ -48,7 +47,7 @@ class LlamaBackend:
         self._path = model_path
         self._model: Any = None
         self._context: Any = None
-        self._batch: Any = None
+        self._rows: Any = None
         self._samplers: dict[int, Sampler] = {}
         self._row_of: dict[int, int] = {}  #: by slot, in the last batch: where its logits are
         library.start()
@@ -107,15 +106,12 @@ class LlamaBackend:
         if not memory:
             self._unusable("it keeps no state between tokens, so it cannot generate")
         self._kv = KvStates(self._context, memory)
-        self._make_batch(max_rows)
+        self._rows = BatchRows(self._context, max_rows)
         # NOTE: llama.cpp has other kernels for one row: in the products of a float model, and in
         # attention from 512 cells on, which differs when several threads share it. A recurrent
         # state cannot forget the row that pads, so such a model goes without.
-        self._can_pad = not (
-            llama.llama_model_is_recurrent(self._model) or llama.llama_model_is_hybrid(self._model)
-        )
-        is_float = (llama.llama_model_ftype(self._model) & ~FTYPE_GUESSED) in FLOAT_FTYPES
-        self._pads_lone_rows = self._can_pad and (is_float or threads > 1)
+        self._can_pad = can_forget(self._model)
+        self._pads_lone_rows = self._can_pad and (is_float(self._model) or threads > 1)
         self.facts = ModelFacts(
             description=describe(self._model),
             context_tokens=context_tokens,
@@ -130,15 +126,6 @@ class LlamaBackend:
             window_tokens=llama.llama_model_n_swa(self._model),
             state_key=state_key(self._context, params),
         )
-
-    def _make_batch(self, max_rows: int) -> None:
-        self._batch = llama.llama_batch_init(max_rows, 0, 1)
-        # Each access to a field of the batch makes a new ctypes object, so they are kept.
-        self._tokens, self._positions = self._batch.token, self._batch.pos
-        self._outputs = self._batch.logits
-        self._slot_ids = [self._batch.seq_id[row] for row in range(max_rows)]
-        for row in range(max_rows):
-            self._batch.n_seq_id[row] = 1
 
     # --- text
 
@@ -235,10 +222,10 @@ class LlamaBackend:
         # A float model also multiplies one output row by another kernel than two.
         first_output = last - 1 if self._pads_lone_rows else last
         for row, token in enumerate(tokens):
-            self._set_row(row, slot, token, position + row, row >= first_output)
+            self._rows.set(row, slot, token, position + row, row >= first_output)
         is_padded = last == 0 and self._can_pad
         if is_padded:
-            self._set_row(1, slot, tokens[0], position + 1, self._pads_lone_rows)
+            self._rows.set(1, slot, tokens[0], position + 1, self._pads_lone_rows)
         self._run(len(tokens) + is_padded)
         if is_padded:
             self.forget(slot, position + 1)
@@ -255,14 +242,14 @@ class LlamaBackend:
         """One step of these sequences; their logits are there until the next one."""
         row_of, padded, count = {}, [], 0
         for i, row in enumerate(rows):
-            self._set_row(count, row.slot, row.token, row.position, True)
+            self._rows.set(count, row.slot, row.token, row.position, True)
             row_of[row.slot] = count
             count += 1
             # llama.cpp runs each stretch of successive slots by itself, so a hole isolates rows.
             has_left = i > 0 and rows[i - 1].slot == row.slot - 1
             has_right = i + 1 < len(rows) and rows[i + 1].slot == row.slot + 1
             if self._pads_lone_rows and not has_left and not has_right:
-                self._set_row(count, row.slot, row.token, row.position + 1, True)
+                self._rows.set(count, row.slot, row.token, row.position + 1, True)
                 padded.append(row)
                 count += 1
         self._run(count)
@@ -270,18 +257,9 @@ class LlamaBackend:
             self.forget(row.slot, row.position + 1)
         self._row_of = row_of
 
-    def _set_row(self, row: int, slot: int, token: int, position: int, has_output: bool) -> None:
-        self._tokens[row] = token
-        self._positions[row] = position
-        self._slot_ids[row][0] = slot
-        self._outputs[row] = has_output
-
     def _run(self, num_rows: int) -> None:
         self._row_of = {}
-        self._batch.n_tokens = num_rows
-        code = llama.llama_decode(self._context, self._batch)
-        if code != 0:
-            raise RuntimeError(f"llama_decode of {num_rows} rows failed with code {code}")
+        self._rows.run(num_rows)
 
     def _draw(self, slot: int, index: int) -> int:
         assert slot in self._row_of, f"the last step gave no logits for slot {slot}"
@@ -311,10 +289,10 @@ class LlamaBackend:
         self._samplers.clear()
         if self._constraints is not None:
             self._constraints.close()
-        if self._batch is not None:
-            llama.llama_batch_free(self._batch)
+        if self._rows is not None:
+            self._rows.close()
         if self._context:
             llama.llama_free(self._context)
         if self._model:
             llama.llama_model_free(self._model)
-        self._batch = self._context = self._model = None
+        self._rows = self._context = self._model = None

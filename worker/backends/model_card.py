@@ -5,6 +5,9 @@ from typing import Any
 
 import llama_cpp as llama
 
+_FLOAT_FTYPES = frozenset({0, 1, 32})  #: llama.h: F32, F16, BF16
+_FTYPE_GUESSED = 1024  #: llama.h: a flag
+
 
 def describe(model: Any) -> str:
     text = ctypes.create_string_buffer(256)
@@ -20,6 +23,16 @@ def cell_bytes(model: Any) -> int:
     value_dims = int(_metadata(model, f"{architecture}.attention.value_length") or head_dims)
     heads = llama.llama_model_n_layer(model) * llama.llama_model_n_head_kv(model)
     return int(heads * (key_dims + value_dims) * 2)
+
+
+def is_float(model: Any) -> bool:
+    """As its file says; single tensors may be of another type."""
+    return (llama.llama_model_ftype(model) & ~_FTYPE_GUESSED) in _FLOAT_FTYPES
+
+
+def can_forget(model: Any) -> bool:
+    """Whether tokens can be taken out of a slot again: not out of a recurrent state."""
+    return not (llama.llama_model_is_recurrent(model) or llama.llama_model_is_hybrid(model))
 
 
 def state_key(context: Any, params: Any) -> dict[str, str | int | float]:

@@ -14,8 +14,7 @@ from worker.snapshots.record import ALIGNMENT_BYTES, BadRecord, Header, header_b
 def read_entry(path: Path, file: StoredFile, fingerprint: str) -> Entry | None:
     """None for another model whose name begins alike. Raises ``OSError``, and ``BadRecord`` for what is
     not what its name says."""
-    with path.open("rb", buffering=0) as opened:
-        header = _read_header(opened)
+    header = read_header(path)
     if header.fingerprint != fingerprint:
         return None
     name = file_name(header.fingerprint, header.scope, header.tokens)
@@ -29,6 +28,12 @@ def read_entry(path: Path, file: StoredFile, fingerprint: str) -> Entry | None:
         reusable=header.reusable,
         used_s=file.used_s,
     )
+
+
+def read_header(path: Path) -> Header:
+    """Raises ``OSError``, and ``BadRecord`` for what is no snapshot of this version."""
+    with path.open("rb", buffering=0) as opened:
+        return _read_header(opened)
 
 
 def open_state(path: Path, entry: Entry, fingerprint: str) -> State:

@@ -91,12 +91,9 @@ class Writer:
 
     def flush(self, timeout_s: float) -> bool:
         """Whether all that was submitted is written in that time."""
-        end_s = monotonic() + timeout_s
-        while self._orders.unfinished_tasks:
-            if monotonic() >= end_s:
-                return False
-            self._thread.join(0.005)
-        return True
+        done = self._orders.all_tasks_done
+        with done:
+            return done.wait_for(lambda: not self._orders.unfinished_tasks, timeout_s)
 
     def close(self) -> None:
         """After all that was submitted."""

@@ -1,8 +1,10 @@
 """Reuse between the slots of one worker; the scripted model says what is wrong with a state."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shared.errors import BadRequest
 from shared.protocol import EndEvent, TokenEvent
 from tests.factories import make_args, make_engine, make_times
 from worker.backends.scripted import ScriptedBackend
@@ -148,3 +150,13 @@ def test_whatever_is_reused_the_texts_are_those_of_a_cold_run(
         return told
 
     assert outcome(has_cache=True) == outcome(has_cache=False)
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_a_job_that_is_there_for_its_snapshot_is_refused_where_none_is_kept(
+    has_cache: bool,
+) -> None:
+    engine, _ = make_engine(ScriptedBackend(), has_cache=has_cache)
+    args = make_args(SHARED).model_copy(update={"warm": "own"})
+    with pytest.raises(BadRequest, match="MINI_VLLM_PREFIX_CACHE"):
+        engine.admit("a", 1, args, make_times())
