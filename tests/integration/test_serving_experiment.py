@@ -75,7 +75,8 @@ def test_each_workload_is_measured_and_the_last_line_is_json(url: str) -> None:
         assert all(figures["ttft_p50_s"] > 0 for figures in rounds)
     figures = told["workloads"]["random"]["ours"]["rounds"][0]
     assert figures["prompt_tokens"] == 4 * 3  # of which a played worker always says 3
-    assert figures["output_tokens_per_s"] == pytest.approx(20 / figures["took_s"], rel=0.5)
+    # The time is told to a tenth of a second, and is that of the whole round.
+    assert 0 < 20 / figures["output_tokens_per_s"] <= figures["took_s"] + 0.05
     figures = told["workloads"]["long"]["ours"]["rounds"][0]
     assert (figures["streams"], figures["stream_errors"]) == (2, 0)
     assert figures["during_max_ms"] >= figures["during_p50_ms"] > 0
