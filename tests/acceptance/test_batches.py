@@ -120,7 +120,9 @@ def test_the_command_line_runs_a_file_and_goes_on_after_ctrl_c(up: Up, tmp_path:
     source.write_bytes(content(150))
     command = [sys.executable, "-m", "cli", "batch", "run", str(source), "-o", str(output)]
     command += ["--url", up.url]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as first:
+    # What a shell starts in the background ignores SIGINT, and so do its children.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as first:
         assert first.stderr
         assert "Ctrl-C leaves it running" in first.stderr.readline()
         first.send_signal(signal.SIGINT)
