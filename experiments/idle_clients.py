@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.progress import Progress, track
 from rich.table import Table
 
-from experiments.card import load_1min, make_card, open_console, print_card
+from cli.card import load_1min, make_card, open_console, print_card
 from experiments.client import follow, open_stream, submit
 from experiments.memory import process_mb
 from experiments.prompts import make_prompt

@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from cli.card import load_1min, make_card, open_console, print_card
 from cli.embedded import server_binary
-from experiments.card import load_1min, make_card, open_console, print_card
 from experiments.played_model import PlayedModel
 from experiments.prompts import make_text
 from experiments.service import tethered

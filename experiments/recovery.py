@@ -26,7 +26,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from experiments.card import load_1min, make_card, open_console, print_card, print_table
+from cli.card import load_1min, make_card, open_console, print_card, print_table
 from experiments.client import ask, follow, submit
 from experiments.prompts import make_prompt
 from experiments.recovery_report import Kill, Run, summarize

@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.table import Table
 
-from experiments.card import make_card, open_console
+from cli.card import make_card, open_console
 from experiments.prompts import make_prompt
 from shared.cores import usable_cores
 from shared.models import resolve_model

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from experiments.card import load_1min, make_card, open_console, print_card
+from cli.card import load_1min, make_card, open_console, print_card
 from experiments.client import ask
 from experiments.figures import Line, fit_line
 from experiments.memory import process_mb, redis_used_mb
