@@ -20,6 +20,7 @@ from cli.layout import Layout, plan_layout
 from cli.pool import Pool
 from cli.supervisor import Supervisor
 from shared.connection import connect
+from shared.converted import weights_path
 from shared.cores import memory_available_bytes, usable_cores
 from shared.errors import SetupError
 from shared.exposure import check_exposure
@@ -126,8 +127,9 @@ def _wait_for_redis(url: str, supervisor: Supervisor, timeout_s: float) -> None:
 
 def _plan(settings: Settings, workers: int | None, threads: int | None) -> Layout:
     model = resolve_model(settings.model, settings.model_dir)
+    weights = weights_path(model, settings.weight_format, settings.model_dir)
     footprint = footprint_of(
-        read_facts(model.path), slots=settings.slots, context_tokens=settings.context_tokens
+        read_facts(weights), slots=settings.slots, context_tokens=settings.context_tokens
     )
     cores = usable_cores().cores
     layout = plan_layout(

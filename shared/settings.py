@@ -19,6 +19,7 @@ from shared.protocol import (
 )
 from shared.redis_url import bad_url, with_password
 from shared.webhooks.signing import secret_bytes
+from shared.weight_formats import AS_IS, WEIGHT_FORMATS
 
 #: Per sequence, unless asked otherwise: a long context costs memory whether it is used or not.
 MAX_CONTEXT_TOKENS = 4096
@@ -116,6 +117,11 @@ class Settings(Basics):
         30, ge=0, description="how long a stopping gateway lets streams and waits go on"
     )
 
+    weight_format: str = Field(
+        AS_IS,
+        description="which copy of the model's weights workers load, like bf16 (`mini-vllm model convert` "
+        "makes it); as-is: the file as it came",
+    )
     threads: int = Field(0, ge=0, le=512, description="per worker; 0 takes a share of the cores")
     workers: int = Field(
         0, ge=0, le=4096, description="meant to share this host's cores; 0: not known"
@@ -221,6 +227,13 @@ class Settings(Basics):
     @property
     def files_folder(self) -> Path:
         return self.file_dir or self.data_dir / "files"
+
+    @field_validator("weight_format")
+    @classmethod
+    def _is_format(cls, value: str) -> str:
+        if value.lower() not in (AS_IS, *WEIGHT_FORMATS):
+            raise ValueError(f"must be {AS_IS} or one of {', '.join(WEIGHT_FORMATS)}")
+        return value.lower()
 
     @field_validator("prefill_grid")
     @classmethod

@@ -13,6 +13,7 @@ from uuid import uuid4
 from redis.exceptions import RedisError
 
 from shared.connection import connect
+from shared.converted import weights_path
 from shared.cores import usable_cores
 from shared.errors import ServiceError, SetupError
 from shared.exit_codes import EXIT_BURIED, EXIT_CONFIG, EXIT_GIVEN_UP
@@ -48,6 +49,10 @@ def main() -> int:
         settings = load_settings(**given)
         configure_logging(options.name, settings.log_level)
         model = resolve_model(settings.model, settings.model_dir)
+        weights = weights_path(model, settings.weight_format, settings.model_dir)
+        model = ResolvedModel(
+            model.name, weights
+        )  # its queues are the model's, whatever the format
         read_facts(model.path)  # what is no model is said before anything is waited for
         return _run(settings, model, options)
     except ServiceError as error:

@@ -3,6 +3,7 @@
 import logging
 from pathlib import Path
 
+from shared.content_hash import content_hash
 from shared.settings import Settings
 from worker.backends.base import ModelFacts, StateBackend
 from worker.cache_figures import CacheFigures
@@ -10,7 +11,7 @@ from worker.pace import Pace
 from worker.prefix_cache import PrefixCache
 from worker.reuse import Rules
 from worker.snapshots.claims import Claims
-from worker.snapshots.fingerprint import content_hash, fingerprint
+from worker.snapshots.fingerprint import fingerprint
 from worker.snapshots.limits import max_snapshot_bytes
 from worker.snapshots.shelf import Shelf
 from worker.snapshots.store import Store
