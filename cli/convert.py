@@ -14,14 +14,12 @@ from cli.partial_file import (
     partial_file,
     remove_leftovers,
 )
+from cli.progress import Show
 from shared.converted import converted_path, has_format
 from shared.cores import usable_cores
 from shared.errors import ModelUnusable, ServiceError, SetupError
 from shared.gguf_header import ModelFacts, read_facts
 from shared.weight_formats import estimated_bytes, known_format
-
-#: Bytes that are written, and about how many there will be.
-Progress = Callable[[int, int], None]
 
 _POLL_S = 0.1
 #: What an estimate may be wrong by.
@@ -33,7 +31,7 @@ def convert(
     to: str,
     model_dir: Path,
     *,
-    progress: Progress | None = None,
+    progress: Show | None = None,
     free_bytes: int | None = None,
 ) -> Path:
     """The copy, or the source itself if it is of that format. One that is there is taken; where another

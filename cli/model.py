@@ -1,4 +1,4 @@
-"""``mini-vllm model``: fetch, list and describe models."""
+"""``mini-vllm model``: fetch, convert, list, describe and remove models."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,12 +7,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.convert import convert
+from cli.model_files import ModelFile, copies, copies_of, model_files, removable, users_of
+from cli.progress import byte_progress
 from cli.pull import has_model, pull
+from shared.errors import SetupError
 from shared.gguf_header import read_facts
 from shared.models import KNOWN_MODELS, known_model, resolve_model
 from shared.settings import Settings, load_settings
+from shared.weight_formats import WEIGHT_FORMATS, known_format, loss_note
 
-app = typer.Typer(no_args_is_help=True, help="Fetch, list and describe models.")
+app = typer.Typer(no_args_is_help=True, help="Fetch, convert, list, describe and remove models.")
 
 
 @app.command("pull")
@@ -42,19 +47,92 @@ def pull_command(
 
 @app.command("list")
 def list_command() -> None:
-    """List the known models and the GGUF files in the model directory."""
+    """List the known models, the GGUF files in the model directory, and their converted copies."""
     model_dir = load_settings().model_dir
-    table = Table("name", "size", "here", "what", box=None, pad_edge=False)
+    table = Table("name", "format", "size", "here", "what", box=None, pad_edge=False)
+    here = {file.path.name: file for file in model_files(model_dir)}
+    left = copies(model_dir)
+
+    def add_copies(source: ModelFile) -> None:
+        for copy in copies_of(source.path, model_dir):
+            left.remove(copy)
+            what = f"converted copy of {source.name}"
+            table.add_row(f"  as {copy.format}", copy.format, _mb(copy.size_bytes), "yes", what)
+
     for model in KNOWN_MODELS.values():
-        is_here = (model_dir / model.file_name).is_file()
-        size = f"{model.size_bytes / 1e6:.0f} MB"
-        table.add_row(model.name, size, "yes" if is_here else "no", model.description)
-    known_files = {model.file_name for model in KNOWN_MODELS.values()}
-    for path in sorted(model_dir.glob("*.gguf")):
-        if path.name not in known_files:
-            table.add_row(path.stem, f"{path.stat().st_size / 1e6:.0f} MB", "yes", str(path))
-    Console().print(table)
+        file = here.pop(model.file_name, None)
+        shape = file.format if file else "-"
+        row = model.name, shape, _mb(model.size_bytes), "yes" if file else "no", model.description
+        table.add_row(*row)
+        if file:
+            add_copies(file)
+    for file in here.values():
+        table.add_row(file.name, file.format, _mb(file.size_bytes), "yes", str(file.path))
+        add_copies(file)
+    for copy in left:
+        what = f"converted copy of a {copy.source}.gguf that is not here"
+        table.add_row(copy.name, copy.format, _mb(copy.size_bytes), "yes", what)
+    Console(soft_wrap=True).print(table)
     print(f"\nmodel directory: {model_dir}")
+
+
+@app.command("convert")
+def convert_command(
+    model: Annotated[str, typer.Argument(help="a known name or the path of a GGUF file")],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=", ".join(WEIGHT_FORMATS))],
+) -> None:
+    """Make a copy of a model in another weight format, beside the models.
+
+    Workers load it with MINI_VLLM_WEIGHT_FORMAT=FORMAT. Upcasts (of a quantized file to bf16, f16) keep the
+    quality and may be several times faster; other formats lose some: `model verify` says how much.
+
+    Example: mini-vllm model convert smollm2 --to bf16
+    """
+    wanted, model_dir = known_format(to, "--to"), load_settings().model_dir
+    source = resolve_model(model, model_dir).path
+    with byte_progress(f"converting to {wanted.name}") as show:
+        path = convert(source, wanted.name, model_dir, progress=show)
+    if path == source:
+        print(f"{model} is {wanted.name} as it is: {path}")
+        return
+    note = loss_note(read_facts(source).file_type or 0, wanted.name)
+    print(f"{model} as {wanted.name}: {path} ({_mb(path.stat().st_size)}; {note})")
+
+
+@app.command("rm")
+def rm_command(
+    model: Annotated[
+        str | None, typer.Argument(help="a name that `model list` shows, or a path")
+    ] = None,
+    converted: Annotated[
+        bool, typer.Option("--converted", help="only converted copies: of this model, or all")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+) -> None:
+    """Remove a model with its converted copies, or copies only, from the model directory.
+
+    Example: mini-vllm model rm smollm2 --converted
+    """
+    if model is None and not converted:
+        raise typer.BadParameter("say which model, or --converted for all converted copies")
+    model_dir = load_settings().model_dir
+    files = removable(model, model_dir, only_copies=converted)
+    if not files:
+        print(f"there is nothing to remove in {model_dir}")
+        return
+    users = users_of(files)
+    if users:
+        raise SetupError(
+            f"process {', '.join(map(str, users))} of this machine has it loaded; stop it first"
+        )
+    for file in files:
+        print(f"{_mb(file.size_bytes):>9}  {file.path}")
+    total = _mb(sum(file.size_bytes for file in files))
+    if not yes:
+        typer.confirm(f"remove {len(files)} files, {total}?", abort=True)
+    for file in files:
+        file.path.unlink(missing_ok=True)
+    print(f"{len(files)} files removed, {total} freed")
 
 
 @app.command("info")
@@ -102,6 +180,10 @@ def quantization_name(file_type: int | None) -> str:
     except ValueError:
         return "unknown"
     return name.removeprefix("MOSTLY_").removeprefix("ALL_")
+
+
+def _mb(num_bytes: int) -> str:
+    return f"{num_bytes / 1e6:.0f} MB"
 
 
 def pull_if_missing(settings: Settings) -> None:

@@ -13,8 +13,8 @@ from shared.weight_formats import AS_IS, known_format, plain_type
 
 #: Below the model directory.
 CONVERTED_FOLDER = "converted"
-_HASHES_FOLDER = ".hashes"
-_HASH_CHARS = 12
+HASHES_FOLDER = ".hashes"
+HASH_CHARS = 12
 
 
 def converted_path(source: Path, to: str, model_dir: Path) -> Path:
@@ -22,10 +22,10 @@ def converted_path(source: Path, to: str, model_dir: Path) -> Path:
     name = known_format(to).name
     folder = model_dir / CONVERTED_FOLDER
     try:
-        digest = content_hash(source, folder / _HASHES_FOLDER)
+        digest = content_hash(source, folder / HASHES_FOLDER)
     except OSError as error:
         raise SetupError(f"{source} cannot be read: {error.strerror}") from None
-    return folder / f"{source.stem}.{digest[:_HASH_CHARS]}.{name}.gguf"
+    return folder / f"{source.stem}.{digest[:HASH_CHARS]}.{name}.gguf"
 
 
 def weights_path(model: ResolvedModel, weight_format: str, model_dir: Path) -> Path:
