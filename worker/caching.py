@@ -16,6 +16,7 @@ from worker.snapshots.limits import max_snapshot_bytes
 from worker.snapshots.shelf import Shelf
 from worker.snapshots.store import Store
 from worker.snapshots.writer import Writer
+from worker.weights import HASHES_FOLDER
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +24,6 @@ log = logging.getLogger(__name__)
 _MAX_BUFFERED_BYTES = 256 * 2**20
 SNAPSHOTS_FOLDER = "snapshots"
 CLAIMS_FOLDER = "claims"
-HASHES_FOLDER = "hashes"
 
 
 def open_shelf(settings: Settings, model_path: Path, facts: ModelFacts) -> Shelf | None:

@@ -22,6 +22,7 @@ from worker.reporter import Reporter
 from worker.room import check_room
 from worker.service import Drain, Service
 from worker.waiting import announce, when_redis_answers
+from worker.weights import weights_of
 
 log = logging.getLogger("worker")
 
@@ -47,6 +48,8 @@ def serve(
 
     illegal.name_features(is_built_with)
 
+    weights = weights_of(model.path, settings.host_dir)
+    reporter.update(weights=weights)
     facts = reporter.facts
     backend = LlamaBackend(
         model.path,
@@ -70,6 +73,7 @@ def serve(
     engine = Engine(
         backend,
         worker=facts.name,
+        weights=weights,
         chunk_tokens=settings.prefill_chunk_tokens,
         grid_tokens=settings.prefill_grid,
         pace=pace,
@@ -139,7 +143,7 @@ def serve(
     )
     announce(ready_fd, "ready")
     with Answers(connect(settings.redis_url, timeout_s=READ_TIMEOUT_S), backend, model.name):
-        Service(engine, link, intake, pulse, drain, facts.name).run()
+        Service(engine, link, intake, pulse, drain, facts.name, weights).run()
     if shelf:
         shelf.close()
         shelf.tell(figures)
