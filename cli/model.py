@@ -11,6 +11,7 @@ from cli.convert import convert
 from cli.model_files import ModelFile, copies, copies_of, model_files, removable, users_of
 from cli.progress import byte_progress
 from cli.pull import has_model, pull
+from shared.converted import weights_path
 from shared.errors import SetupError
 from shared.gguf_header import read_facts
 from shared.models import KNOWN_MODELS, known_model, resolve_model
@@ -97,6 +98,35 @@ def convert_command(
         return
     note = loss_note(read_facts(source).file_type or 0, wanted.name)
     print(f"{model} as {wanted.name}: {path} ({_mb(path.stat().st_size)}; {note})")
+
+
+@app.command("verify")
+def verify_command(
+    a: Annotated[str, typer.Argument(metavar="A", help="a known name or the path of a GGUF file")],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="another one, or a weight format: A's converted copy")
+    ],
+    text: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="default: English that Python comes with")
+    ] = None,
+    chunks: Annotated[int, typer.Option(min=1, help="windows of 512 tokens")] = 20,
+) -> None:
+    """Compare two formats of a model: perplexity, KL divergence, how often the likeliest token is the same.
+
+    As llama-perplexity does it: windows of 512 tokens, of which the second half is scored. The last line is
+    JSON.
+
+    Example: mini-vllm model verify smollm2 bf16
+    """
+    from cli.verify import verify
+
+    model_dir = load_settings().model_dir
+    first = resolve_model(a, model_dir)
+    is_format = b.lower() in WEIGHT_FORMATS
+    second = (
+        weights_path(first, b.lower(), model_dir) if is_format else resolve_model(b, model_dir).path
+    )
+    verify(first.path, second, text, chunks)
 
 
 @app.command("rm")
