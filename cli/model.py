@@ -8,13 +8,17 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.convert import convert
+from cli.fetch_hub import fetch_hub
+from cli.fetch_url import fetch_url, raise_if_other
+from cli.model_facts import describe
 from cli.model_files import ModelFile, copies, copies_of, model_files, removable, users_of
 from cli.progress import byte_progress
-from cli.pull import has_model, pull
+from cli.pull import has_model, make_directory, pull
+from cli.sources import HubFile, UrlFile, parse_source
 from shared.converted import weights_path
 from shared.errors import SetupError
 from shared.gguf_header import read_facts
-from shared.models import KNOWN_MODELS, known_model, resolve_model
+from shared.models import KNOWN_MODELS, KnownModel, resolve_model
 from shared.settings import Settings, load_settings
 from shared.weight_formats import WEIGHT_FORMATS, known_format, loss_note
 
@@ -23,27 +27,60 @@ app = typer.Typer(no_args_is_help=True, help="Fetch, convert, list, describe and
 
 @app.command("pull")
 def pull_command(
-    name: Annotated[str, typer.Argument(help="a known model; `model list` shows them")] = "smollm2",
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|hf:OWNER/REPO/FILE.gguf|URL",
+            help="a known model (`model list` shows them), a file of the Hugging Face Hub, or a URL, "
+            "to which #sha256=HEX may be added",
+        ),
+    ] = "smollm2",
     quiet: Annotated[bool, typer.Option(help="say nothing if it is there already")] = False,
     if_known: Annotated[
         bool, typer.Option("--if-known", help="do nothing for a file or name of your own")
     ] = False,
 ) -> None:
-    """Fetch a known model and verify it.
+    """Fetch a model into the model directory and verify it.
 
-    Example: mini-vllm model pull smollm2
+    What was interrupted goes on where it ended, from the Hub and from servers that can (Range). The Hub's own
+    variables hold: HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE.
+
+    Example: mini-vllm model pull hf:OWNER/REPO/model-q4_0.gguf
     """
-    if if_known and name not in KNOWN_MODELS:
-        print(f"{name} is none of the known models ({', '.join(KNOWN_MODELS)}): nothing to fetch")
+    if if_known and source not in KNOWN_MODELS:
+        print(f"{source} is none of the known models ({', '.join(KNOWN_MODELS)}): nothing to fetch")
         return
-    model, model_dir = known_model(name), load_settings().model_dir
+    wanted, model_dir = parse_source(source), load_settings().model_dir
+    if isinstance(wanted, KnownModel):
+        _pull_known(wanted, model_dir, quiet=quiet)
+        return
+    make_directory(model_dir)
+    target = model_dir / wanted.name
+    if target.exists():
+        raise_if_other(wanted, target)
+        if not quiet:
+            print(
+                f"{target} is here already; `mini-vllm model rm {target.stem}` makes room for another"
+            )
+        return
+    if isinstance(wanted, HubFile):
+        path = fetch_hub(wanted, model_dir)
+    else:
+        with byte_progress(f"fetching {wanted.name}") as show:
+            path = fetch_url(wanted, model_dir, progress=show)
+    checked = ", checksum right" if isinstance(wanted, UrlFile) and wanted.sha256 else ""
+    print(f"{path} ({_mb(path.stat().st_size)}{checked})")
+    print(f"try it with: mini-vllm up --model {path.stem}")
+
+
+def _pull_known(model: KnownModel, model_dir: Path, *, quiet: bool) -> None:
     path = model_dir / model.file_name
     if has_model(model, model_dir):
         if not quiet:
-            print(f"{name} is here and whole: {path}")
+            print(f"{model.name} is here and whole: {path}")
         return
     pull(model, model_dir)
-    print(f"{name}: {path} ({model.size_bytes / 1e6:.0f} MB, checksum right, {model.license})")
+    print(f"{model.name}: {path} ({_mb(model.size_bytes)}, checksum right, {model.license})")
 
 
 @app.command("list")
@@ -180,36 +217,6 @@ def info_command(
     if template:
         lines = (read_facts(path).chat_template or "").splitlines()
         print("\n" + "\n".join(lines[:20]) if lines else "\nno chat template")
-
-
-def describe(path: Path) -> list[tuple[str, str]]:
-    facts = read_facts(path)
-    kv_bytes = facts.kv_bytes_per_token
-    context_mb = kv_bytes * facts.context_tokens / 1e6
-    return [
-        ("file", str(path)),
-        ("size", f"{facts.size_bytes / 1e6:.0f} MB"),
-        ("name", facts.title or "-"),
-        ("architecture", facts.architecture),
-        ("quantization", quantization_name(facts.fields.get("general.file_type"))),
-        ("parameters", f"{facts.num_parameters / 1e6:.0f} M"),
-        ("context", f"{facts.context_tokens} tokens"),
-        ("layers", str(facts.num_layers)),
-        ("embedding", str(facts.embedding_size)),
-        ("KV cache", f"{kv_bytes} bytes per token as f16 ({context_mb:.0f} MB for its context)"),
-        ("chat template", "yes" if facts.chat_template else "no"),
-    ]
-
-
-def quantization_name(file_type: int | None) -> str:
-    # Takes 0.3 s (numpy), and only this one line needs it.
-    from gguf import LlamaFileType
-
-    try:
-        name: str = LlamaFileType(file_type).name
-    except ValueError:
-        return "unknown"
-    return name.removeprefix("MOSTLY_").removeprefix("ALL_")
 
 
 def _mb(num_bytes: int) -> str:

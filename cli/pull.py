@@ -27,7 +27,7 @@ def has_model(model: KnownModel, model_dir: Path) -> bool:
 def pull(model: KnownModel, model_dir: Path) -> Path:
     """The file appears under its name only when it is whole and its checksum is right. Raises
     ``SetupError``."""
-    _make_directory(model_dir)
+    make_directory(model_dir)
     try:
         with ended_by_sigterm():
             return _pull(model, model_dir)  # what it began is removed, however it ends
@@ -104,7 +104,7 @@ def _size_bytes(folder: Path) -> int:
     return total
 
 
-def _make_directory(folder: Path) -> None:
+def make_directory(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
