@@ -129,13 +129,17 @@ def _plan(settings: Settings, workers: int | None, threads: int | None) -> Layou
     model = resolve_model(settings.model, settings.model_dir)
     weights = weights_path(model, settings.weight_format, settings.model_dir)
     footprint = footprint_of(
-        read_facts(weights), slots=settings.slots, context_tokens=settings.context_tokens
+        read_facts(weights),
+        slots=settings.slots,
+        context_tokens=settings.context_tokens,
+        sharing=settings.weights_sharing,
     )
     cores = usable_cores().cores
     layout = plan_layout(
         len(cores),
-        memory_available_bytes(),
-        footprint.planned_bytes,
+        # All workers map one file.
+        max(0, memory_available_bytes() - footprint.shared_weights_bytes),
+        footprint.private_bytes,
         workers,
         threads,
     )

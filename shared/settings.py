@@ -25,6 +25,9 @@ from shared.weight_formats import AS_IS, WEIGHT_FORMATS
 MAX_CONTEXT_TOKENS = 4096
 
 
+WeightsSharing = Literal["auto", "shared", "private"]
+
+
 def _cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mini-vllm"
 
@@ -121,6 +124,11 @@ class Settings(Basics):
         AS_IS,
         description="which copy of the model's weights workers load, like bf16 (`mini-vllm model convert` "
         "makes it); as-is: the file as it came",
+    )
+    weights_sharing: WeightsSharing = Field(
+        "auto",
+        description="between workers of a host. auto: the mapped file, and a private copy of formats that "
+        "llama.cpp repacks to be faster (q4_0, iq4_nl); shared: the file only; private: a copy each",
     )
     threads: int = Field(0, ge=0, le=512, description="per worker; 0 takes a share of the cores")
     workers: int = Field(

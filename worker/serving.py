@@ -19,7 +19,7 @@ from worker.intake import Intake
 from worker.link import Link
 from worker.pace import Pace
 from worker.reporter import Reporter
-from worker.room import check_room
+from worker.room import check_room, expected_footprint
 from worker.service import Drain, Service
 from worker.waiting import announce, when_redis_answers
 from worker.weights import weights_of
@@ -58,6 +58,7 @@ def serve(
         context_tokens=settings.context_tokens,
         chat_template=_read_template(settings.chat_template_file),
         prefill_grid=settings.prefill_grid,
+        weights_sharing=settings.weights_sharing,
     )
     if settings.chat_template_file and not backend.facts.has_chat_template:
         raise SetupError(
@@ -140,6 +141,11 @@ def serve(
         backend.facts.context_tokens,
         backend.facts.kv_cache_bytes / 1e6,
         "same tokens in any batch" if invariant else "tokens may depend on the batch (this format)",
+    )
+    log.info(
+        "memory: %s expected; now %.0f MB of its own and its share of what it shares",
+        expected_footprint(settings, model.path),
+        reporter.memory_mb(),
     )
     announce(ready_fd, "ready")
     with Answers(connect(settings.redis_url, timeout_s=READ_TIMEOUT_S), backend, model.name):
