@@ -12,6 +12,7 @@ import typer
 from cli import batch as batch_commands
 from cli import cache as cache_commands
 from cli import model as model_commands
+from cli.tune import commands as tune_commands
 from shared.errors import ServiceError
 from shared.settings import Settings, load_settings
 
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.add_typer(model_commands.app, name="model")
 app.add_typer(batch_commands.app, name="batch")
 app.add_typer(cache_commands.app, name="cache")
+app.add_typer(tune_commands.app, name="tune")
 
 
 def _default(field: str) -> Any:
