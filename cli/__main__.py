@@ -62,6 +62,10 @@ def up(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="listen beyond loopback without API keys")
     ] = False,
+    no_tune: Annotated[
+        bool,
+        typer.Option("--no-tune", help="neither measure this machine nor use what `tune` found"),
+    ] = False,
 ) -> None:
     """Start everything on this machine and keep it running, until Ctrl-C.
 
@@ -75,6 +79,7 @@ def up(
     given: dict[str, Any] = {"model": model, "host": host, "port": port, "redis_url": redis_url}
     given["data_dir"] = data_dir.absolute() if data_dir else None
     given["insecure"] = insecure or None
+    given["tune"] = False if no_tune else None
     settings = load_settings(**{k: v for k, v in given.items() if v is not None})
     model_commands.pull_if_missing(settings)
     own_redis = redis_url is None and "MINI_VLLM_REDIS_URL" not in os.environ

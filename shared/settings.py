@@ -122,6 +122,11 @@ class Settings(Basics):
         description="which copy of the model's weights workers load, like bf16 (`mini-vllm model convert` "
         "makes it); as-is: the file as it came",
     )
+    tune: bool = Field(
+        True,
+        description="use what `mini-vllm tune` found for this model and machine; `up` measures for up to "
+        "10 s where there is nothing",
+    )
     threads: int = Field(0, ge=0, le=512, description="per worker; 0 takes a share of the cores")
     workers: int = Field(
         0, ge=0, le=4096, description="meant to share this host's cores; 0: not known"

@@ -43,6 +43,7 @@ class Search:
     neighbours: Callable[[Candidate], Iterable[Candidate]] = lambda _: ()
     measures: dict[Candidate, list[Measure]] = field(default_factory=dict)
     failures: dict[Candidate, str] = field(default_factory=dict)
+    is_quick: bool = False  #: a short look is all
     is_out_of_time: bool = False
     _left_s: float = 0.0
     _stages: Generator[Trial, None, None] | None = None
@@ -66,6 +67,8 @@ class Search:
 
     def _run(self) -> Generator[Trial, None, None]:
         yield from self._look_at_all()
+        if self.is_quick:
+            return
         yield from self._full(self._finalists(), "full")
         best = self.best()
         if best is not None:
@@ -74,7 +77,8 @@ class Search:
 
     def _look_at_all(self) -> Generator[Trial, None, None]:
         for candidate in dict.fromkeys([self.default, *self.candidates, self.single]):
-            if self.budget_s - self._left_s > self.budget_s * _COARSE_SHARE:
+            share = 1.0 if self.is_quick else _COARSE_SHARE
+            if self.budget_s - self._left_s > self.budget_s * share:
                 self.is_out_of_time = True
                 return
             if self._is_hopeless(candidate):
