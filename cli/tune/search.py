@@ -13,8 +13,9 @@ from cli.tune.measures import Measure
 _COARSE_SHARE = 0.45
 #: A format whose best layout so far has less than this of the best is not looked at any further.
 _HOPELESS = 0.4
-#: A short trial is not exact: what it puts this near to the best gets a full one.
-_MAY_WIN = 0.7
+#: A short trial is not exact (on a noisy machine one gave twice its full trial's figure): what it puts
+#: this near to the best gets a full one.
+_MAY_WIN = 0.5
 _MAX_FINALISTS = 3
 #: Candidates this near to the best are measured again, in turn, so often.
 _NEAR = 0.85
