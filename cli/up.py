@@ -19,6 +19,7 @@ from cli.job import DEFAULT_URL
 from cli.layout import Layout, plan_layout
 from cli.pool import Pool
 from cli.supervisor import Supervisor
+from cli.tune.settle import settle
 from shared.connection import connect
 from shared.converted import weights_path
 from shared.cores import memory_available_bytes, usable_cores
@@ -40,6 +41,7 @@ def run(settings: Settings, *, workers: int | None, threads: int | None, own_red
     check_exposure(settings)
     with _locked(settings.data_dir):
         _check_port(settings.host, settings.port)
+        settings, workers, threads = settle(settings, workers, threads)
         layout = _plan(settings, workers, threads)
         valkey = EmbeddedValkey(settings.data_dir) if own_redis else None
         if valkey:

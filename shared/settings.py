@@ -130,6 +130,11 @@ class Settings(Basics):
         description="between workers of a host. auto: the mapped file, and a private copy of formats that "
         "llama.cpp repacks to be faster (q4_0, iq4_nl); shared: the file only; private: a copy each",
     )
+    tune: bool = Field(
+        True,
+        description="use what `mini-vllm tune` found for this model and machine; `up` measures for up to "
+        "10 s where there is nothing",
+    )
     threads: int = Field(0, ge=0, le=512, description="per worker; 0 takes a share of the cores")
     workers: int = Field(
         0, ge=0, le=4096, description="meant to share this host's cores; 0: not known"

@@ -36,6 +36,7 @@ from worker.reporter import Reporter
 from worker.search import CoreSearch
 from worker.service import Drain
 from worker.serving import serve
+from worker.tuned import use_record
 from worker.waiting import appear, wait_for_cores, when_redis_answers
 
 log = logging.getLogger("worker")
@@ -49,6 +50,7 @@ def main() -> int:
         settings = load_settings(**given)
         configure_logging(options.name, settings.log_level)
         model = resolve_model(settings.model, settings.model_dir)
+        settings = use_record(settings, model)
         weights = weights_path(model, settings.weight_format, settings.model_dir)
         model = ResolvedModel(
             model.name, weights
