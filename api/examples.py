@@ -27,6 +27,7 @@ SUMMARY = {
     "seed": 1,
     "worker": "worker-1",
     "attempts": 1,
+    "weights": {"format": "bf16", "fingerprint": "1f0c9a3be27d4456"},
     "priority": "normal",
     "cancelling": False,
     "created_at": "2026-01-01T12:00:00Z",
@@ -49,6 +50,7 @@ WORKER = {
     "cores": [1],
     "threads": 1,
     "model": "smollm2",
+    "weights": {"format": "bf16", "fingerprint": "1f0c9a3be27d4456"},
     "state": "ready",
     "slots": 8,
     "slots_used": 1,
@@ -71,7 +73,7 @@ FAILURE = {
     "message": "MINI_VLLM_THREADS (--threads) is 8, but only 4 cores are usable here",
     "at": 1767268800.5,
 }
-WORKERS = {"workers": [WORKER], "failures": [FAILURE]}
+WORKERS = {"workers": [WORKER], "failures": [FAILURE], "warnings": []}
 
 _TOTALS = {
     "jobs_completed": 12,

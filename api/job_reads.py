@@ -36,12 +36,13 @@ def _seen_by(caller: Caller, record: JobRecord | None) -> JobRecord:
 async def read_job(gateway: Gateway, job_id: str, caller: Caller) -> JobView:
     """Raises ``JobNotFound``, also for a job of somebody else."""
     record, transcript = await read_events(gateway.reads, job_id, caller)
-    position, worker = None, None
+    position, worker, weights = None, None, None
     if record.status is JobStatus.QUEUED:
         position = await run_in_threadpool(gateway.broker.position, job_id, record.queue)
     elif record.status is JobStatus.RUNNING:
-        worker = await _worker_name(gateway.reads, record.worker)
-    summary = summarize(job_id, record, transcript.end, worker)
+        report = await _report(gateway.reads, record.worker)
+        worker, weights = (report.name, report.weights) if report else (None, None)
+    summary = summarize(job_id, record, transcript.end, worker, weights)
     job = view(summary, transcript, position)
     if not record.webhook:
         return job
@@ -68,10 +69,10 @@ def check_job_id(job_id: str) -> str:
     return job_id
 
 
-async def _worker_name(reads: Redis, incarnation: str) -> str | None:
+async def _report(reads: Redis, incarnation: str) -> WorkerReport | None:
     report: Reply = await reads.hget(worker_key(incarnation), "report")
     try:
-        return WorkerReport.model_validate_json(report).name if report else None
+        return WorkerReport.model_validate_json(report) if report else None
     except ValidationError:
         return None
 

@@ -9,7 +9,16 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ValidationError
 
-from shared.protocol import EndEvent, FinishReason, JobError, JobStatus, Priority, Timings, Usage
+from shared.protocol import (
+    EndEvent,
+    FinishReason,
+    JobError,
+    JobStatus,
+    Priority,
+    Timings,
+    Usage,
+    Weights,
+)
 from shared.stream import JobRecord, Transcript
 from shared.webhooks.deliveries import DeliveryState
 
@@ -25,6 +34,7 @@ class JobSummary(BaseModel):
     seed: int
     worker: str | None = None
     attempts: int
+    weights: Weights | None = None  #: of a job that ended, or runs
     error: JobError | None = None
     priority: Priority
     cancelling: bool = False
@@ -49,9 +59,13 @@ def end_of(raw: Mapping[bytes, bytes]) -> EndEvent | None:
 
 
 def summarize(
-    job_id: str, record: JobRecord, end: EndEvent | None, worker_name: str | None = None
+    job_id: str,
+    record: JobRecord,
+    end: EndEvent | None,
+    worker_name: str | None = None,
+    weights: Weights | None = None,
 ) -> JobSummary:
-    """``worker_name`` of the worker that runs it, where the record has its incarnation."""
+    """``worker_name`` of the worker that runs it, where the record has its incarnation, and its weights."""
     summary = JobSummary(
         job_id=job_id,
         status=record.status,
@@ -60,6 +74,7 @@ def summarize(
         seed=record.seed,
         worker=worker_name or record.worker or None,
         attempts=record.attempt,
+        weights=weights,
         priority=Priority(record.queue.rsplit(":", 1)[-1]),
         cancelling=record.cancelling and end is None,
         created_at=_time(record.created_ms),

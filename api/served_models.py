@@ -59,10 +59,15 @@ def _model(name: str, is_own: bool, live: list[WorkerReport]) -> ServedModel:
 
 
 def _fingerprint(name: str, ready: Iterable[WorkerReport]) -> str | None:
-    kinds = sorted({(report.llama_cpp, report.model_description) for report in ready})
-    if not kinds or not all(build and description for build, description in kinds):
+    kinds = sorted({_kind(report) for report in ready})
+    if not kinds or not all(build and description for build, description, _ in kinds):
         return None
     return "fp_" + hashlib.sha256(json.dumps([name, kinds]).encode()).hexdigest()[:12]
+
+
+def _kind(report: WorkerReport) -> tuple[str, str, str]:
+    weights = report.weights.fingerprint if report.weights else ""
+    return report.llama_cpp, report.model_description, weights
 
 
 def find_model(models: Models, asked: str | None, own: str, own_given: str) -> ServedModel:

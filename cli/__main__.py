@@ -13,6 +13,7 @@ from cli import batch as batch_commands
 from cli import cache as cache_commands
 from cli import model as model_commands
 from cli.bench.app import bench
+from cli.tune import commands as tune_commands
 from shared.errors import ServiceError
 from shared.settings import Settings, load_settings
 
@@ -31,6 +32,7 @@ app.add_typer(model_commands.app, name="model")
 app.add_typer(batch_commands.app, name="batch")
 app.add_typer(cache_commands.app, name="cache")
 app.command()(bench)
+app.add_typer(tune_commands.app, name="tune")
 
 
 def _default(field: str) -> Any:
@@ -62,6 +64,10 @@ def up(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="listen beyond loopback without API keys")
     ] = False,
+    no_tune: Annotated[
+        bool,
+        typer.Option("--no-tune", help="neither measure this machine nor use what `tune` found"),
+    ] = False,
 ) -> None:
     """Start everything on this machine and keep it running, until Ctrl-C.
 
@@ -75,6 +81,7 @@ def up(
     given: dict[str, Any] = {"model": model, "host": host, "port": port, "redis_url": redis_url}
     given["data_dir"] = data_dir.absolute() if data_dir else None
     given["insecure"] = insecure or None
+    given["tune"] = False if no_tune else None
     settings = load_settings(**{k: v for k, v in given.items() if v is not None})
     model_commands.pull_if_missing(settings)
     own_redis = redis_url is None and "MINI_VLLM_REDIS_URL" not in os.environ

@@ -126,6 +126,9 @@ def check_service(running: dict[str, Any] | None) -> Iterator[Finding]:
         return
     if response.status_code == httpx.codes.OK:
         yield Finding("ok", f"{url} is ready with {answer['workers_ready']} workers")
+        for warning in answer.get("warnings", ()):
+            todo = "GET /workers says which; give all the same MINI_VLLM_WEIGHT_FORMAT and file"
+            yield Finding("warn", warning, todo)
     else:
         yield Finding("fail", f"{url}: {answer['error']['message']}", "see what `up` prints")
 

@@ -37,6 +37,10 @@ class Pool:
             "MINI_VLLM_REDIS_URL": settings.redis_url,
             "MINI_VLLM_REDIS_PASSWORD": "",  # it is in the URL
             "MINI_VLLM_MODEL": settings.model,
+            "MINI_VLLM_WEIGHT_FORMAT": settings.weight_format,
+            "MINI_VLLM_SLOTS": str(settings.slots),
+            "MINI_VLLM_PREFILL_CHUNK_TOKENS": str(settings.prefill_chunk_tokens),
+            "MINI_VLLM_TUNE": "0",  # a record, if any, is in the settings already
             "MINI_VLLM_DATA_DIR": str(settings.data_dir),
             "MINI_VLLM_INSECURE": str(int(settings.insecure)),
         }

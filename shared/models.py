@@ -55,12 +55,6 @@ def default_model_path(model_dir: Path) -> Path:
     return model_dir / SMOLLM2.file_name
 
 
-def known_model(name: str) -> KnownModel:
-    if name not in KNOWN_MODELS:
-        raise UnknownModel(f"there is no known model {name!r}; known: {', '.join(KNOWN_MODELS)}")
-    return KNOWN_MODELS[name]
-
-
 def safe_name(stem: str) -> str:
     """What may stand in a queue name: letters, digits, dot, dash and underscore."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-") or "model"

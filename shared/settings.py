@@ -19,9 +19,13 @@ from shared.protocol import (
 )
 from shared.redis_url import bad_url, with_password
 from shared.webhooks.signing import secret_bytes
+from shared.weight_formats import AS_IS, WEIGHT_FORMATS
 
 #: Per sequence, unless asked otherwise: a long context costs memory whether it is used or not.
 MAX_CONTEXT_TOKENS = 4096
+
+
+WeightsSharing = Literal["auto", "shared", "private"]
 
 
 def _cache_dir() -> Path:
@@ -116,6 +120,21 @@ class Settings(Basics):
         30, ge=0, description="how long a stopping gateway lets streams and waits go on"
     )
 
+    weight_format: str = Field(
+        AS_IS,
+        description="which copy of the model's weights workers load, like bf16 (`mini-vllm model convert` "
+        "makes it); as-is: the file as it came",
+    )
+    weights_sharing: WeightsSharing = Field(
+        "auto",
+        description="between workers of a host. auto: the mapped file, and a private copy of formats that "
+        "llama.cpp repacks to be faster (q4_0, iq4_nl); shared: the file only; private: a copy each",
+    )
+    tune: bool = Field(
+        True,
+        description="use what `mini-vllm tune` found for this model and machine; `up` measures for up to "
+        "10 s where there is nothing",
+    )
     threads: int = Field(0, ge=0, le=512, description="per worker; 0 takes a share of the cores")
     workers: int = Field(
         0, ge=0, le=4096, description="meant to share this host's cores; 0: not known"
@@ -221,6 +240,13 @@ class Settings(Basics):
     @property
     def files_folder(self) -> Path:
         return self.file_dir or self.data_dir / "files"
+
+    @field_validator("weight_format")
+    @classmethod
+    def _is_format(cls, value: str) -> str:
+        if value.lower() not in (AS_IS, *WEIGHT_FORMATS):
+            raise ValueError(f"must be {AS_IS} or one of {', '.join(WEIGHT_FORMATS)}")
+        return value.lower()
 
     @field_validator("prefill_grid")
     @classmethod

@@ -19,6 +19,7 @@ from shared.protocol import (
     Timings,
     TokenEvent,
     Usage,
+    Weights,
     WorkerReport,
     WorkerState,
     to_wire,
@@ -99,6 +100,7 @@ class PlayedWorker:
         self.client = client
         self.name = name
         self.model = model
+        self.weights: Weights | None = facts.get("weights")
         self.cached_tokens = 0  #: of each prompt, which has three
         report = WorkerReport(
             name=name,
@@ -153,6 +155,7 @@ class PlayedWorker:
             seed=1,
             worker=self.name,
             attempts=1,
+            weights=self.weights,
         )
         self.emit(job_id, event)
 

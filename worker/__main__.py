@@ -13,6 +13,7 @@ from uuid import uuid4
 from redis.exceptions import RedisError
 
 from shared.connection import connect
+from shared.converted import weights_path
 from shared.cores import usable_cores
 from shared.errors import ServiceError, SetupError
 from shared.exit_codes import EXIT_BURIED, EXIT_CONFIG, EXIT_GIVEN_UP
@@ -35,6 +36,7 @@ from worker.reporter import Reporter
 from worker.search import CoreSearch
 from worker.service import Drain
 from worker.serving import serve
+from worker.tuned import use_record
 from worker.waiting import appear, wait_for_cores, when_redis_answers
 
 log = logging.getLogger("worker")
@@ -48,6 +50,11 @@ def main() -> int:
         settings = load_settings(**given)
         configure_logging(options.name, settings.log_level)
         model = resolve_model(settings.model, settings.model_dir)
+        settings = use_record(settings, model)
+        weights = weights_path(model, settings.weight_format, settings.model_dir)
+        model = ResolvedModel(
+            model.name, weights
+        )  # its queues are the model's, whatever the format
         read_facts(model.path)  # what is no model is said before anything is waited for
         return _run(settings, model, options)
     except ServiceError as error:

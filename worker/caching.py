@@ -3,6 +3,7 @@
 import logging
 from pathlib import Path
 
+from shared.content_hash import content_hash
 from shared.settings import Settings
 from worker.backends.base import ModelFacts, StateBackend
 from worker.cache_figures import CacheFigures
@@ -10,11 +11,12 @@ from worker.pace import Pace
 from worker.prefix_cache import PrefixCache
 from worker.reuse import Rules
 from worker.snapshots.claims import Claims
-from worker.snapshots.fingerprint import content_hash, fingerprint
+from worker.snapshots.fingerprint import fingerprint
 from worker.snapshots.limits import max_snapshot_bytes
 from worker.snapshots.shelf import Shelf
 from worker.snapshots.store import Store
 from worker.snapshots.writer import Writer
+from worker.weights import HASHES_FOLDER
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +24,6 @@ log = logging.getLogger(__name__)
 _MAX_BUFFERED_BYTES = 256 * 2**20
 SNAPSHOTS_FOLDER = "snapshots"
 CLAIMS_FOLDER = "claims"
-HASHES_FOLDER = "hashes"
 
 
 def open_shelf(settings: Settings, model_path: Path, facts: ModelFacts) -> Shelf | None:

@@ -7,7 +7,15 @@ from collections.abc import Callable
 from time import monotonic
 
 from shared.errors import BadRequest
-from shared.protocol import Event, FinishReason, GenerateRequest, JobArgs, Priority, StartEvent
+from shared.protocol import (
+    Event,
+    FinishReason,
+    GenerateRequest,
+    JobArgs,
+    Priority,
+    StartEvent,
+    Weights,
+)
 from shared.shapes import shape_of
 from worker.backends.base import Backend, Constraint, Row
 from worker.cache_figures import CacheFigures
@@ -30,6 +38,7 @@ class Engine:
         backend: Backend,
         *,
         worker: str,
+        weights: Weights | None = None,
         chunk_tokens: int,
         grid_tokens: int = 0,
         pace: Pace,
@@ -41,6 +50,7 @@ class Engine:
         self._backend = backend
         self._prompts = Prompts(backend)
         self._worker = worker
+        self._weights = weights
         self._clock = clock
         self.scheduler = Scheduler(
             slots=backend.facts.slots,
@@ -84,6 +94,7 @@ class Engine:
             job_id=job_id,
             attempt=attempt,
             worker=self._worker,
+            weights=self._weights,
             prompt=tuple(prompt),
             sampling=args.request,
             seed=args.seed,

@@ -39,8 +39,7 @@ class Reporter:
         now_s = self._clock()
         self.refresh_cache()
         if now_s - self._memory_at_s >= _MEMORY_INTERVAL_S:
-            # PSS: pages of the model that workers share count once in the sum.
-            self._memory_mb = round(self._process.memory_full_info().pss / 1e6, 1)
+            self._memory_mb = self.memory_mb()
             self._memory_at_s = now_s
         return self.facts.model_copy(
             update={
@@ -53,6 +52,10 @@ class Reporter:
                 "cpu_percent": self._process.cpu_percent(),
             }
         )
+
+    def memory_mb(self) -> float:
+        """PSS: pages of the model that workers share count once in the sum."""
+        return round(self._process.memory_full_info().pss / 1e6, 1)
 
     def _speed(self, now_s: float) -> float:
         self._samples.append((now_s, self.num_generated()))

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from shared.cores import memory_rooms
-from shared.footprint import check_fit
+from shared.footprint import Footprint, check_fit, footprint_of
 from shared.gguf_header import read_facts
 from shared.settings import Settings
 
@@ -18,7 +18,17 @@ def check_room(settings: Settings, path: Path, root: Path = Path("/")) -> None:
         slots=settings.slots,
         context_tokens=settings.context_tokens,
         cached_bytes=cached_bytes(path),
+        sharing=settings.weights_sharing,
         rooms=memory_rooms(root, counts_active_files=True),
+    )
+
+
+def expected_footprint(settings: Settings, path: Path) -> Footprint:
+    return footprint_of(
+        read_facts(path),
+        slots=settings.slots,
+        context_tokens=settings.context_tokens,
+        sharing=settings.weights_sharing,
     )
 
 

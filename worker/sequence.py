@@ -14,6 +14,7 @@ from shared.protocol import (
     TokenEvent,
     TokenLogprob,
     Usage,
+    Weights,
 )
 from worker.detokenizer import Detokenizer, Released
 from worker.reuse import Reuse
@@ -61,6 +62,7 @@ class Sequence:
     max_tokens: int
     times: JobTimes
     detokenizer: Detokenizer
+    weights: Weights | None = None
     deadline_s: float | None = None
     slot: int = -1
     num_computed: int = 0  #: tokens whose KV the slot holds
@@ -191,6 +193,7 @@ class Sequence:
             seed=self.seed,
             worker=self.worker,
             attempts=self.attempt,
+            weights=self.weights,
         )
         return self.end
 

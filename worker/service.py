@@ -19,6 +19,7 @@ from shared.protocol import (
     JobStatus,
     Timings,
     Usage,
+    Weights,
 )
 from shared.stream import Entry
 from worker.engine import Engine, Events
@@ -56,7 +57,14 @@ class Drain:
 
 class Service:
     def __init__(
-        self, engine: Engine, link: Link, intake: Intake, pulse: Pulse, drain: Drain, worker: str
+        self,
+        engine: Engine,
+        link: Link,
+        intake: Intake,
+        pulse: Pulse,
+        drain: Drain,
+        worker: str,
+        weights: Weights | None = None,
     ) -> None:
         self._engine = engine
         self._link = link
@@ -64,6 +72,7 @@ class Service:
         self._pulse = pulse
         self._drain = drain
         self._worker = worker
+        self._weights = weights
         self._arrivals: deque[Popped] = deque()
         self._pending: list[Entry] = []  #: events that no step made: starts, and refusals
 
@@ -197,6 +206,7 @@ class Service:
             seed=popped.seed,
             worker=self._worker,
             attempts=popped.attempt,
+            weights=self._weights,
         )
         self._pending.append(Entry(popped.job_id, popped.attempt, event))
 

@@ -19,9 +19,10 @@ from worker.intake import Intake
 from worker.link import Link
 from worker.pace import Pace
 from worker.reporter import Reporter
-from worker.room import check_room
+from worker.room import check_room, expected_footprint
 from worker.service import Drain, Service
 from worker.waiting import announce, when_redis_answers
+from worker.weights import weights_of
 
 log = logging.getLogger("worker")
 
@@ -47,6 +48,8 @@ def serve(
 
     illegal.name_features(is_built_with)
 
+    weights = weights_of(model.path, settings.host_dir)
+    reporter.update(weights=weights)
     facts = reporter.facts
     backend = LlamaBackend(
         model.path,
@@ -55,6 +58,7 @@ def serve(
         context_tokens=settings.context_tokens,
         chat_template=_read_template(settings.chat_template_file),
         prefill_grid=settings.prefill_grid,
+        weights_sharing=settings.weights_sharing,
     )
     if settings.chat_template_file and not backend.facts.has_chat_template:
         raise SetupError(
@@ -70,6 +74,7 @@ def serve(
     engine = Engine(
         backend,
         worker=facts.name,
+        weights=weights,
         chunk_tokens=settings.prefill_chunk_tokens,
         grid_tokens=settings.prefill_grid,
         pace=pace,
@@ -137,9 +142,14 @@ def serve(
         backend.facts.kv_cache_bytes / 1e6,
         "same tokens in any batch" if invariant else "tokens may depend on the batch (this format)",
     )
+    log.info(
+        "memory: %s expected; now %.0f MB of its own and its share of what it shares",
+        expected_footprint(settings, model.path),
+        reporter.memory_mb(),
+    )
     announce(ready_fd, "ready")
     with Answers(connect(settings.redis_url, timeout_s=READ_TIMEOUT_S), backend, model.name):
-        Service(engine, link, intake, pulse, drain, facts.name).run()
+        Service(engine, link, intake, pulse, drain, facts.name, weights).run()
     if shelf:
         shelf.close()
         shelf.tell(figures)

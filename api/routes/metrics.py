@@ -8,6 +8,7 @@ from api import examples
 from api.deps import GatewayDep
 from api.fleet import WorkerView, read_fleet
 from api.metrics_view import Metrics, metrics_of
+from api.mixed_weights import mixed_weights
 from api.responses import KEYED_ROUTE, refusals
 from shared.errors import Unavailable
 from shared.failures import FailedStart, read_failures
@@ -21,6 +22,9 @@ class Workers(BaseModel):
     workers: tuple[WorkerView, ...]
     failures: tuple[FailedStart, ...] = Field(
         description="workers that could not start in the last ten minutes, the newest first"
+    )
+    warnings: tuple[str, ...] = Field(
+        description="what works, and may not be meant: workers of one model with different weights"
     )
 
 
@@ -46,4 +50,8 @@ async def get_workers(gateway: GatewayDep) -> Workers:
     """Cores, threads, model, state and slots of each, and why others could not start. Needs an admin
     key, where keys are set."""
     fleet = await read_fleet(gateway.reads, gateway.model)
-    return Workers(workers=fleet.workers, failures=await read_failures(gateway.reads))
+    return Workers(
+        workers=fleet.workers,
+        failures=await read_failures(gateway.reads),
+        warnings=mixed_weights(fleet.workers),
+    )

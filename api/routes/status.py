@@ -3,12 +3,13 @@
 from typing import Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from api import examples
 from api.access import sees_workers
 from api.deps import GatewayDep
 from api.fleet import read_fleet, why_not_ready
+from api.mixed_weights import mixed_weights
 from api.responses import ANY_ROUTE, KEYED_ROUTE, refusals
 from shared.errors import NoWorkerReady, RedisUnavailable, ShuttingDown, Unavailable
 from shared.failures import read_failures
@@ -51,6 +52,10 @@ class Alive(BaseModel):
 class Ready(BaseModel):
     status: Literal["ready"] = "ready"
     workers_ready: int
+    warnings: tuple[str, ...] | None = Field(
+        None,
+        description="there only if there are some: workers of one model with different weights",
+    )
 
 
 @router.get(
@@ -77,6 +82,7 @@ async def health() -> Alive:
 @router.get(
     "/ready",
     summary="A job would be run now",
+    response_model_exclude_none=True,
     responses=refusals(
         *ANY_ROUTE,
         NoWorkerReady,
@@ -100,4 +106,4 @@ async def ready(request: Request, gateway: GatewayDep) -> Ready:
             raise NoWorkerReady()
         failures = await read_failures(gateway.reads)
         raise NoWorkerReady(why_not_ready(fleet.workers, failures, gateway.model))
-    return Ready(workers_ready=num_ready)
+    return Ready(workers_ready=num_ready, warnings=mixed_weights(fleet.workers) or None)

@@ -53,6 +53,9 @@ from shared.protocol.events import (
     Usage as Usage,
 )
 from shared.protocol.events import (
+    Weights as Weights,
+)
+from shared.protocol.events import (
     event_from_wire as event_from_wire,
 )
 from shared.protocol.events import (

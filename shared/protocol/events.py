@@ -54,6 +54,14 @@ class JobError(Frozen):
     field: str | None = None
 
 
+class Weights(Frozen):
+    """Which file a worker has loaded. ``fingerprint``: 16 hex characters of its SHA-256; ``format``: one of
+    ``shared.weight_formats``, or `other`. Two files of one model answer differently."""
+
+    format: str
+    fingerprint: str
+
+
 class StartEvent(Frozen):
     """The prompt is known; on the stream once per job, before the first token."""
 
@@ -95,7 +103,8 @@ class TokenEvent(Frozen):
 
 
 class EndEvent(Frozen):
-    """How the job ended: the only truth about it."""
+    """How the job ended: the only truth about it. ``weights`` of the worker of the last attempt. The
+    gateways before them cannot read them, so gateways are renewed before workers."""
 
     status: JobStatus
     finish_reason: FinishReason
@@ -105,6 +114,7 @@ class EndEvent(Frozen):
     seed: int
     worker: str | None = None
     attempts: int
+    weights: Weights | None = None
 
 
 Event = StartEvent | TokenEvent | EndEvent
@@ -122,6 +132,11 @@ def event_from_wire(kind: str, payload: str | bytes) -> Event:
 
 
 def to_wire(model: BaseModel) -> str:
-    if isinstance(model, EndEvent) and model.error is not None and model.error.field is None:
-        return model.model_dump_json(exclude={"error": {"field"}})
+    if isinstance(model, EndEvent):
+        left_out: dict[str, bool | set[str]] = {}
+        if model.error is not None and model.error.field is None:
+            left_out["error"] = {"field"}
+        if model.weights is None:
+            left_out["weights"] = True
+        return model.model_dump_json(exclude=left_out)
     return model.model_dump_json(exclude_none=isinstance(model, TokenEvent))

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from shared.protocol.events import Weights
+
 
 class WorkerState(StrEnum):
     WAITING = "waiting"  #: for a core
@@ -26,6 +28,7 @@ class WorkerReport(BaseModel):
     model: str
     model_path: str = ""
     model_description: str = ""
+    weights: Weights | None = None  #: none: not known yet
     state: WorkerState
     slots: int = 0
     slots_used: int = 0

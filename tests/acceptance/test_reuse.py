@@ -170,3 +170,25 @@ def test_a_parked_job_goes_on_in_another_worker(pair: Pair, tmp_path: Path, num_
     resumed = other.engine.scheduler.sequences[0].num_computed
     assert resumed >= (len(prompt) + num_known - 1 if num_known else 1)
     assert known + other.run()["a"][0] == pair.cold(prompt)
+
+
+@pytest.mark.parametrize("name", ["Q4_1", "BF16"])
+def test_workers_of_one_and_of_two_threads_take_up_each_others_prompts(
+    model_directory: Path, tmp_path: Path, name: str
+) -> None:
+    path = model_as(name, model_directory)
+    backends = [
+        LlamaBackend(path, slots=2, threads=threads, context_tokens=768, prefill_grid=0)
+        for threads in (1, 2)
+    ]
+    pair = Pair(0, (backends[0], backends[1]))
+    base, rest = pair.text(580), pair.text(60)
+    for place, (first, second) in enumerate(((0, 1), (1, 0))):
+        workers = pair.workers(tmp_path / str(place))
+        workers[first].admit("a", base)
+        assert workers[first].run()["a"] == (pair.cold(base), 0)
+        prompt = base[:547] + rest[20:50]
+        workers[second].admit("b", prompt)
+        assert workers[second].run()["b"] == (pair.cold(prompt), 547)
+    for backend in backends:
+        backend.close()

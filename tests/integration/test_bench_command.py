@@ -1,9 +1,11 @@
-"""`python -m experiments.serving` against a gateway and a worker that the test plays."""
+"""`mini-vllm bench` against a gateway and a worker that the test plays."""
 
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -54,7 +56,7 @@ def url(valkey_url: str, flushed: Redis) -> Iterator[str]:
 
 def bench(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "experiments.serving", *words],
+        [sys.executable, "-m", "cli", "bench", *words],
         capture_output=True,
         text=True,
         timeout=120,
@@ -62,24 +64,58 @@ def bench(*words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_each_workload_is_measured_and_the_last_line_is_json(url: str) -> None:
-    words = ["--clients", "2", "--requests", "2", "--output-tokens", "5", "--quiet-s", "0.1"]
-    done = bench("--url", f"ours={url}", *words, "--rounds", "2", "--seed", "3")
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("workload", ["random", "shared-prefix", "chat"])
+def test_a_workload_is_measured_and_the_last_line_is_json(url: str, workload: str) -> None:
+    words = ["--concurrency", "1,2", "--requests", "4", "--output-tokens", "5", "--turns", "2"]
+    if workload != "chat":
+        words = words[:-2]
+    done = bench("--url", f"ours={url}", "--workload", workload, *words, "--rounds", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    assert told["seed"] == 3
-    for name in ("random", "shared", "chats", "long"):
-        rounds = told["workloads"][name]["ours"]["rounds"]
-        assert [figures["errors"] for figures in rounds] == [0, 0], done.stdout
-        assert [figures["requests"] for figures in rounds] == [2 if name == "long" else 4] * 2
-        assert all(figures["ttft_p50_s"] > 0 for figures in rounds)
-    figures = told["workloads"]["random"]["ours"]["rounds"][0]
-    assert figures["prompt_tokens"] == 4 * 3  # of which a played worker always says 3
-    # The time is told to a tenth of a second, and is that of the whole round.
-    assert 0 < 20 / figures["output_tokens_per_s"] <= figures["took_s"] + 0.05
-    figures = told["workloads"]["long"]["ours"]["rounds"][0]
-    assert (figures["streams"], figures["stream_errors"]) == (2, 0)
-    assert figures["during_max_ms"] >= figures["during_p50_ms"] > 0
+    found = list(_runs(told))
+    assert len(found) == 2 * 2, told  # two loads, two rounds
+    for figures in found:
+        assert figures["failed"] == 0
+        assert figures["completed"] >= 4
+        assert figures["total_output_tokens"] == 5 * figures["completed"]
+        assert figures["median_ttft_ms"] > 0
+        assert figures["p99_e2el_ms"] >= figures["median_e2el_ms"]
+
+
+def _runs(told: Any) -> Iterator[dict[str, Any]]:
+    """Wherever they stand: what has the figures of one run."""
+    if isinstance(told, dict):
+        if isinstance(told.get("completed"), int):
+            yield told
+        else:
+            for value in told.values():
+                yield from _runs(value)
+    elif isinstance(told, list):
+        for value in told:
+            yield from _runs(value)
+
+
+def test_a_folder_gets_the_result_and_plots(url: str, tmp_path: Path) -> None:
+    words = ["--concurrency", "1,2", "--requests", "4", "--output-tokens", "5"]
+    done = bench("--url", url, *words, "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((tmp_path / "out" / "result.json").read_text())
+    plots = [path for path in (tmp_path / "out").iterdir() if path.suffix in (".png", ".svg")]
+    assert plots
+    assert all(path.stat().st_size > 5000 for path in plots)
+
+
+def test_bad_options_are_named(url: str) -> None:
+    for words, named in (
+        (["--slo", "tft:1s"], "--slo"),
+        (["--concurrency", "0"], "concurrency"),
+        (["--rate", "2", "--concurrency", "2"], "rate"),
+        (["--workload", "poem"], "workload"),
+    ):
+        done = bench("--url", url, *words)
+        assert done.returncode != 0
+        assert named in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_a_server_that_is_not_there_is_named(url: str) -> None:

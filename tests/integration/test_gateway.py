@@ -10,8 +10,9 @@ import pytest
 from redis import Redis
 
 from api.upkeep import forget_expired_jobs
+from cli.findings import check_service
 from shared.keys import JOBS, job_key
-from shared.protocol import FinishReason, JobStatus
+from shared.protocol import FinishReason, JobStatus, Weights
 from tests.gateway import PlayedWorker, RunningGateway
 from tests.servers import Valkey, wait_for
 
@@ -280,6 +281,28 @@ def test_ready_says_why_not(http: httpx.Client, flushed: Redis) -> None:
     assert "another-model" in http.get("/ready").json()["error"]["message"]
     PlayedWorker(flushed, "worker-1", "smollm2")
     assert http.get("/ready").json() == {"status": "ready", "workers_ready": 1}
+
+
+def test_workers_with_other_weights_are_told_of_and_their_jobs_say_which(
+    http: httpx.Client, flushed: Redis
+) -> None:
+    old, new = (Weights(format=name, fingerprint=name[-1] * 16) for name in ("q4_1", "q4_0"))
+    first = PlayedWorker(flushed, "worker-0", "smollm2", weights=old)
+    assert http.get("/workers").json()["warnings"] == []
+    assert "warnings" not in http.get("/ready").json()
+    assert http.get("/workers").json()["workers"][0]["weights"] == old.model_dump()
+    job_id = submit(http)
+    assert first.take() == job_id
+    first.start(job_id)
+    assert http.get(f"/jobs/{job_id}").json()["weights"] == old.model_dump()
+    first.end(job_id, 0)
+    assert http.get(f"/jobs/{job_id}").json()["weights"] == old.model_dump()
+    PlayedWorker(flushed, "worker-1", "smollm2", weights=new)
+    (warning,) = http.get("/workers").json()["warnings"]
+    assert "workers of smollm2 run different weights" in warning
+    assert http.get("/ready").json()["warnings"] == [warning]
+    findings = list(check_service({"url": str(http.base_url)}))
+    assert [(found.level, found.what) for found in findings][1:] == [("warn", warning)]
 
 
 def test_without_redis_it_lives_and_says_so_and_recovers(valkey: Valkey) -> None:

@@ -294,7 +294,7 @@ def test_what_cannot_be_opened_now_is_not_removed(
         raise OSError(errno.EMFILE, "too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr("worker.snapshots.store.read_entry", fail)
+        patched.setattr("worker.snapshots.catalogue.read_entry", fail)
         assert not has(store, 1)
     assert has(store, 1)
     assert store.figures.num_torn == 0

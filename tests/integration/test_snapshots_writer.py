@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from shared.content_hash import content_hash
 from worker.snapshots.claims import Claims
-from worker.snapshots.fingerprint import content_hash, fingerprint
+from worker.snapshots.fingerprint import fingerprint
 from worker.snapshots.limits import max_snapshot_bytes
 from worker.snapshots.store import Store
 from worker.snapshots.writer import Writer

@@ -14,7 +14,7 @@ import llama_cpp as llama
 from shared.errors import BadRequest, ModelUnusable, NoChatTemplate
 from shared.footprint import cells_per_slot
 from shared.protocol import Message, Sampling, Tool
-from shared.settings import MAX_CONTEXT_TOKENS
+from shared.settings import MAX_CONTEXT_TOKENS, WeightsSharing
 from worker.backends import library
 from worker.backends.base import ModelFacts, Remark, Row
 from worker.backends.batch_rows import BatchRows
@@ -39,6 +39,7 @@ class LlamaBackend:
         context_tokens: int = 0,
         chat_template: bytes | None = None,
         prefill_grid: int = 0,
+        weights_sharing: WeightsSharing = "auto",
     ) -> None:
         """``chat_template`` is used in place of the model's own; ``prefill_grid`` makes room for chunks
         of so many tokens. Raises ``ModelUnusable``."""
@@ -52,7 +53,7 @@ class LlamaBackend:
         self._row_of: dict[int, int] = {}  #: by slot, in the last batch: where its logits are
         library.start()
         try:
-            self._load_model(chat_template)
+            self._load_model(chat_template, weights_sharing)
             self._make_context(slots, threads, context_tokens)
         except BaseException:
             self.close()
@@ -61,11 +62,17 @@ class LlamaBackend:
     def _unusable(self, reason: str) -> NoReturn:
         raise ModelUnusable(f"{self._path} cannot be used: {reason}")
 
-    def _load_model(self, chat_template: bytes | None) -> None:
+    def _load_model(self, chat_template: bytes | None, sharing: WeightsSharing) -> None:
         library.forget_errors()
         if not self._path.is_file():
             self._unusable("there is no such file")
         params = llama.llama_model_default_params()
+        if sharing == "shared":
+            params.load_mode, params.use_extra_bufts = llama.LLAMA_LOAD_MODE_MMAP, False
+        elif sharing == "private":
+            params.load_mode = llama.LLAMA_LOAD_MODE_NONE
+        # Other kernels compute other bits, which must not be mixed in one prefix.
+        self._load_key = {"repacks": int(params.use_extra_bufts)}
         self._model = llama.llama_model_load_from_file(bytes(self._path), params)
         if not self._model:
             self._unusable(library.first_error("llama.cpp cannot load it"))
@@ -124,7 +131,7 @@ class LlamaBackend:
             max_piece_bytes=self._vocabulary.max_piece_bytes,
             can_restore=self._can_pad,
             window_tokens=llama.llama_model_n_swa(self._model),
-            state_key=state_key(self._context, params),
+            state_key=state_key(self._context, params) | self._load_key,
         )
 
     # --- text

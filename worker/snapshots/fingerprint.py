@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,23 +17,3 @@ def fingerprint(parts: Mapping[str, str | int | float]) -> str:
         boot_id = _BOOT_ID.read_text().strip()
     text = json.dumps({**parts, "boot_id": boot_id}, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def content_hash(path: Path, folder: Path) -> str:
-    """SHA-256 of a file, remembered in ``folder`` while its inode, size and time stay the same."""
-    status = path.stat()
-    facts = (path.resolve(), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-    note = folder / hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest()
-    with suppress(OSError):
-        known = note.read_text()
-        if len(known) == 64 and set(known) <= set("0123456789abcdef"):
-            return known
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    with suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = note.with_suffix(f".{os.getpid()}")
-        temporary.write_text(digest)
-        temporary.chmod(0o600)
-        temporary.rename(note)
-    return digest

@@ -10,16 +10,15 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 
+from worker.snapshots.catalogue import Catalogue
 from worker.snapshots.chain import pack_tokens
 from worker.snapshots.folder import Folder, StoredFile, TemporaryFile
-from worker.snapshots.index import Entry, Index, Match
+from worker.snapshots.index import Entry, Match
 from worker.snapshots.mapped import State
-from worker.snapshots.names import file_name, fingerprint_part, parse_name, scope_part
-from worker.snapshots.reading import open_state, read_entry
+from worker.snapshots.names import file_name, parse_name, scope_part
+from worker.snapshots.reading import open_state
 from worker.snapshots.record import BadRecord, pack
 from worker.snapshots.room import choose_evicted
 from worker.snapshots.store_figures import StoreFigures
@@ -30,7 +29,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Store:
-    """For several threads: the index has a lock, which no copying is done under."""
+    """For several threads: the catalogue has a lock, which no copying is done under."""
 
     def __init__(
         self,
@@ -44,13 +43,11 @@ class Store:
         """Raises ``OSError`` if the folder cannot be made."""
         self._folder = Folder(path)
         self._fingerprint = fingerprint
-        self._prefix = fingerprint_part(fingerprint) + "."
         self._max_bytes = max_bytes
         self._ttl_s = ttl_s
         self._clock = clock
-        self._lock = Lock()
-        self._index = Index()
         self.figures = StoreFigures()
+        self._catalogue = Catalogue(self._folder, fingerprint, self.figures)
 
     @property
     def max_bytes(self) -> int:
@@ -67,30 +64,15 @@ class Store:
 
     def match(self, tokens: Iterable[int], scopes: Sequence[str]) -> list[Match]:
         """What begins like these tokens, the longest first."""
-        self.refresh()
-        with self._lock:
-            return self._index.match(tokens, scopes)
+        return self._catalogue.match(tokens, scopes)
 
     def refresh(self) -> None:
-        """Brings the index in line with the folder; cheap where nothing has changed."""
-        with self._lock:
-            files = self._folder.changes()
-            if files is None:
-                return
-            ours = {file.name: file for file in files if file.name.startswith(self._prefix)}
-            for entry in list(self._index):
-                if entry.name not in ours:
-                    self._index.remove(entry.name)
-            for file in ours.values():
-                known = self._index.get(file.name)
-                # Another time: it was used, or another one of the same tokens took its place.
-                if known is None or known.used_s != file.used_s:
-                    self._read(file)
+        """Brings ``entries`` in line with the folder; cheap where nothing has changed."""
+        self._catalogue.refresh()
 
     def entries(self) -> list[Entry]:
         """Of this fingerprint, as they were seen last."""
-        with self._lock:
-            return list(self._index)
+        return self._catalogue.entries()
 
     def open(self, entry: Entry) -> State | None:
         """None if it has gone, or is another one by now. To be closed after use, as a context manager."""
@@ -99,9 +81,7 @@ class Store:
             state = open_state(path, entry, self._fingerprint)
         except (OSError, BadRecord) as error:
             log.debug("%s cannot be opened: %s", path, error)
-            with self._lock:
-                self._index.remove(entry.name)
-                self._folder.look_again()
+            self._catalogue.doubt(entry.name)
             return None
         self._touch(entry.name)
         return state
@@ -137,13 +117,12 @@ class Store:
             self.figures.num_written += 1
             self.figures.bytes_written += len(header) + state.nbytes
         if replaces_shorter:
-            self.refresh()
-            self._remove_covered(entry)
+            for other in self._catalogue.covered_by(entry):
+                self.remove(other.name)
         return True
 
     def remove(self, name: str) -> None:
-        with self._lock:
-            self._index.remove(name)
+        self._catalogue.forget(name)
         self._folder.remove(name)
 
     def remove_scope(self, scope: str) -> int:
@@ -210,9 +189,7 @@ class Store:
         self.figures.num_evicted += 1
 
     def _has(self, entry: Entry) -> bool:
-        self.refresh()
-        with self._lock:
-            known = self._index.get(entry.name)
+        known = self._catalogue.get(entry.name)
         return known is not None and known.covers(entry) and self._touch(entry.name)
 
     def _touch(self, name: str) -> bool:
@@ -222,36 +199,6 @@ class Store:
         except OSError:
             return False
         return True
-
-    def _remove_covered(self, new: Entry) -> None:
-        with self._lock:
-            others = [e for e in self._index if e.name != new.name and new.covers(e)]
-        for entry in others:
-            self.remove(entry.name)
-
-    def _read(self, file: StoredFile) -> None:
-        """Into the index; what is torn, foreign or of another version is removed."""
-        path = self._folder.path / file.name
-        known = self._index.get(file.name)
-        try:
-            entry = read_entry(path, file, self._fingerprint)
-        except FileNotFoundError:
-            entry = None
-        except OSError as error:  # such as too many open files: no fault of this one
-            log.warning("%s cannot be read now: %s", path, error)
-            self._folder.look_again()
-            entry = None
-        except BadRecord as error:
-            log.warning("%s is no snapshot and is removed: %s", path, error)
-            self._folder.remove(file.name)
-            self.figures.num_torn += 1
-            entry = None
-        if entry is None:
-            self._index.remove(file.name)
-        elif known is not None and replace(known, used_s=entry.used_s) == entry:
-            self._index.touch(file.name, entry.used_s)
-        else:
-            self._index.add(entry)
 
 
 def _scope_of(name: str) -> str | None:

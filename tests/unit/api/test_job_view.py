@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
 from api.job_view import end_of, summarize, view
-from shared.protocol import JobStatus, Priority, StartEvent, TokenEvent, to_wire
+from shared.protocol import JobStatus, Priority, StartEvent, TokenEvent, Weights, to_wire
 from shared.stream import JobRecord, Transcript
 from tests.unit.api.test_sse import END
 
@@ -62,3 +62,10 @@ def test_the_terminal_event_is_the_truth_about_an_ended_job() -> None:
     assert not job.cancelling
     assert job.ended_at == datetime(1970, 1, 1, 0, 0, 4, tzinfo=UTC)
     assert '"created_at":"1970-01-01T00:00:01Z"' in job.model_dump_json()
+
+
+def test_the_weights_of_a_job_are_those_of_its_last_worker() -> None:
+    before, after = (Weights(format=name, fingerprint="a" * 16) for name in ("q4_1", "bf16"))
+    assert summarize("j", record(), None, "w", before).weights == before
+    end = END.model_copy(update={"weights": after})
+    assert summarize("j", record(), end_of({b"end": to_wire(end).encode()})).weights == after

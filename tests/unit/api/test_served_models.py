@@ -4,7 +4,7 @@ import pytest
 
 from api.served_models import find_model, served_models
 from shared.errors import ModelNotFound
-from shared.protocol import WorkerReport, WorkerState
+from shared.protocol import Weights, WorkerReport, WorkerState
 
 
 def report(model: str, state: WorkerState = WorkerState.READY, **fields: Any) -> WorkerReport:
@@ -71,6 +71,11 @@ def test_a_fingerprint_is_of_the_workers_that_are_ready_and_of_their_builds() ->
     assert len(found) == 15
     assert of(one, one, loading) == found
     assert of(one, other) == of(other, one)
+    bf16, q4_0 = (
+        one.model_copy(update={"weights": Weights(format="q4_0", fingerprint=letter * 16)})
+        for letter in "ab"
+    )
+    assert len({of(one), of(bf16), of(q4_0), of(bf16, q4_0)}) == 4
     renamed = served_models("m", [], [one.model_copy(update={"model": "m"})])["m"].fingerprint
     assert len({found, of(other), of(one, other), renamed}) == 4
     assert of(loading) is None

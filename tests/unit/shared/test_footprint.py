@@ -4,6 +4,7 @@ from shared.cores import MemoryRoom
 from shared.errors import SetupError
 from shared.footprint import cells_per_slot, check_fit, footprint_of
 from shared.gguf_header import ModelFacts
+from shared.settings import WeightsSharing
 
 MB = 10**6
 FIELDS = {
@@ -50,6 +51,48 @@ def test_the_cache_is_that_of_all_slots() -> None:
     assert found.kv_cache_bytes == 30 * 3 * (64 + 64) * 2 * 4352 * 8 == 802_160_640
     assert found.planned_bytes > found.kv_cache_bytes + 2 * 98 * MB
     assert footprint_of(FACTS, slots=1, context_tokens=255).kv_cache_bytes == 23_040 * 256
+
+
+@pytest.mark.parametrize(
+    ("file_type", "sharing", "private", "shared"),
+    [
+        (3, "auto", 0, 98),  # Q4_1
+        (32, "auto", 0, 98),  # BF16
+        (2, "auto", 98, 98),  # Q4_0, which is repacked
+        (25, "auto", 98, 98),  # IQ4_NL
+        (None, "auto", 98, 98),
+        (2, "shared", 0, 98),
+        (3, "private", 98, 0),
+        (2, "private", 98, 0),
+    ],
+)
+def test_weights_are_private_shared_or_both(
+    file_type: int | None, sharing: WeightsSharing, private: int, shared: int
+) -> None:
+    fields = FIELDS | {"general.file_type": file_type}
+    facts = ModelFacts(fields, 135 * MB, 98 * MB, dense_bytes=97 * MB)
+    found = footprint_of(facts, slots=1, context_tokens=255, sharing=sharing)
+    assert (found.private_weights_bytes, found.shared_weights_bytes) == (private * MB, shared * MB)
+    assert found.planned_bytes == found.private_bytes + shared * MB
+    assert f"{private} MB private weights, {shared} MB shared weights" in str(found)
+
+
+def test_what_another_has_mapped_is_of_no_use_to_private_weights() -> None:
+    room = MemoryRoom(850 * MB, is_container=True)
+
+    def check_sharing(sharing: WeightsSharing) -> None:
+        check_fit(
+            FACTS,
+            slots=8,
+            context_tokens=0,
+            cached_bytes=98 * MB,
+            rooms=(room,),
+            sharing=sharing,
+        )
+
+    check_sharing("auto")
+    with pytest.raises(SetupError):
+        check_sharing("private")
 
 
 def test_what_does_not_fit_says_what_it_needs_what_there_is_and_what_to_do() -> None:

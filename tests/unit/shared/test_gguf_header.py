@@ -15,7 +15,7 @@ def make_gguf(**numbers: int) -> bytes:
     """A header with an architecture, numbers of it, a long vocabulary and one 4 x 3 tensor."""
     fields = [text("general.architecture") + struct.pack("<I", 8) + text("llama")]
     fields += [
-        text(f"llama.{key}") + struct.pack("<II", 4, value)
+        text(key if key.startswith("general.") else f"llama.{key}") + struct.pack("<II", 4, value)
         for key, value in ((k.replace("__", "."), v) for k, v in numbers.items())
     ]
     words = b"".join(text(f"w{i}") for i in range(5000))
@@ -33,6 +33,7 @@ def test_facts_are_read_past_the_vocabulary(tmp_path: Path) -> None:
             embedding_length=64,
             attention__head_count=4,
             attention__head_count_kv=2,
+            general__file_type=7,
         )
     )
     facts = read_facts(path)
@@ -40,6 +41,9 @@ def test_facts_are_read_past_the_vocabulary(tmp_path: Path) -> None:
     assert facts.num_parameters == 12
     assert facts.kv_bytes_per_token == 2 * 2 * (16 + 16) * 2
     assert facts.chat_template is None
+    assert facts.file_type == 7
+    assert facts.table_parameters == 12
+    assert facts.header_bytes == facts.size_bytes
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", b"GGUF", make_gguf(block_count=1)[:-40]])

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import UnknownModel
-from shared.models import SMOLLM2, default_model_path, known_model, resolve_model, safe_name
+from shared.models import SMOLLM2, default_model_path, resolve_model, safe_name
 
 
 def test_a_known_name_stands_for_its_file_in_the_model_directory(tmp_path: Path) -> None:
@@ -42,12 +42,6 @@ def test_what_is_neither_name_nor_file_is_unknown(tmp_path: Path, name: str) -> 
     (tmp_path / "dir").mkdir()
     with pytest.raises(UnknownModel, match=name):
         resolve_model(name, tmp_path)
-
-
-def test_only_known_models_can_be_fetched() -> None:
-    assert known_model("smollm2") is SMOLLM2
-    with pytest.raises(UnknownModel, match="smollm2"):
-        known_model("llama9")
 
 
 @pytest.mark.parametrize(

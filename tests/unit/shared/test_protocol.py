@@ -24,6 +24,7 @@ from shared.protocol import (
     Timings,
     TokenEvent,
     Usage,
+    Weights,
     event_from_wire,
     job_args_to_wire,
     to_wire,
@@ -154,3 +155,17 @@ def test_a_field_of_an_error_is_on_the_wire_only_where_there_is_one() -> None:
     old = json.loads(to_wire(ended(JobError(code="c", message="m"))))
     assert old["error"] == {"code": "c", "message": "m"}
     assert json.loads(to_wire(ended(None)))["error"] is None
+
+
+def test_weights_are_on_the_wire_only_where_they_are_known() -> None:
+    end = EndEvent(
+        status=JobStatus.COMPLETED,
+        finish_reason=FinishReason.STOP,
+        usage=Usage(),
+        timings=Timings(),
+        seed=1,
+        attempts=1,
+    )
+    assert "weights" not in json.loads(to_wire(end))
+    known = end.model_copy(update={"weights": Weights(format="bf16", fingerprint="a" * 16)})
+    assert event_from_wire("end", to_wire(known)) == known

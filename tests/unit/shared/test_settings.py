@@ -44,3 +44,10 @@ def test_the_budget_for_bodies_takes_at_least_one() -> None:
 def test_the_budget_for_bodies_counts_by_default_too() -> None:
     with pytest.raises(SetupError, match="MAX_INFLIGHT_BODY_BYTES=268435456: must be at least"):
         load_settings(max_body_bytes=2**29)
+
+
+def test_a_weight_format_is_one_of_the_known_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings(weight_format="BF16").weight_format == "bf16"
+    monkeypatch.setenv("MINI_VLLM_WEIGHT_FORMAT", "q9")
+    with pytest.raises(SetupError, match=r"MINI_VLLM_WEIGHT_FORMAT='q9': must be as-is or .*bf16"):
+        load_settings()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.serving_answers import Answer
-from experiments.serving_client import parse, split_blocks
+from cli.bench.answers import Answer
+from cli.bench.client import parse, split_blocks
 
 
 def blocks_of(pieces: Iterable[bytes]) -> list[bytes]:

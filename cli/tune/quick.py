@@ -1,0 +1,67 @@
+"""What `up` measures before its first start: a few short trials, 10 s at most with conversions."""
+
+import time
+from pathlib import Path
+
+from cli.tune.candidates import Candidate
+from cli.tune.decision import Decision, Limits, decide
+from cli.tune.formats import size_bytes
+from cli.tune.search import Search
+from cli.tune.session import Session, Tell
+from cli.tune.setup import Plan, make_bench, make_plan
+from cli.tune.trials import Load
+from shared.errors import SetupError
+from shared.models import ResolvedModel
+from shared.settings import Settings
+from shared.trials import RequestShape
+from shared.weight_formats import AS_IS
+
+BUDGET_S = 9.0  #: the last trial may take a second more
+#: What is not converted in a few seconds is left to `mini-vllm tune`, and what does not load in them.
+_MAX_BYTES = 500_000_000
+#: The load that nobody has named.
+_LOAD = Load(16, (RequestShape(prompt_tokens=64, output_tokens=64),))
+_FORMAT = "bf16"
+
+
+def plan_quick(settings: Settings, model: ResolvedModel) -> tuple[Plan, list[Candidate]]:
+    """The default layout as it is and as BF16, then one process with all cores. Raises ``SetupError``."""
+    plan = make_plan(settings, model, _LOAD, formats="upcast", limits=Limits())
+    fitting = [
+        c
+        for c in plan.candidates
+        if c.weight_format in (AS_IS, _FORMAT)
+        and size_bytes(plan.facts, c.weight_format) <= _MAX_BYTES
+    ]
+    many = [c for c in fitting if c.threads == 1]
+    one = [c for c in fitting if c.workers == 1 and c.threads > 1]
+    chosen = [*sorted(many), *sorted(one, key=lambda c: c.weight_format != _FORMAT)[:1]]
+    if len(chosen) < 2:
+        raise SetupError("there is nothing to choose from in so short a time")
+    return plan, chosen
+
+
+def measure_quick(settings: Settings, plan: Plan, chosen: list[Candidate], tell: Tell) -> Decision:
+    files: dict[str, Path] = {}
+    search = Search(
+        candidates=chosen,
+        default=next((c for c in chosen if c.weight_format == AS_IS), chosen[0]),
+        single=chosen[-1],
+        limits=plan.limits,
+        budget_s=BUDGET_S,
+        is_quick=True,
+    )
+    session = Session(
+        source=plan.model.path,
+        model_dir=settings.model_dir,
+        search=search,
+        bench=make_bench(plan, settings, files, window_s=1.0),
+        files=files,
+        tell=tell,
+        checks=False,
+        clock=time.monotonic,
+    )
+    session.run()
+    if session.was_interrupted:
+        raise KeyboardInterrupt
+    return decide(search.measures, plan.limits, default=search.default, single=search.single)

@@ -1,0 +1,146 @@
+"""`mini-vllm tune`: plans, measures, decides, tells, and keeps what it chose."""
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from cli.tune.decision import Decision, Limits, decide
+from cli.tune.formats import FormatChoice
+from cli.tune.plot import draw
+from cli.tune.progress import shown_progress
+from cli.tune.report import figures, make_table, sentence, to_json
+from cli.tune.session import Session
+from cli.tune.setup import Plan, cores_in_use, make_bench, make_plan, make_search
+from cli.tune.trials import Load
+from shared.errors import SetupError
+from shared.models import resolve_model
+from shared.settings import Settings
+from shared.tuning import TuneRecord, save_record, tune_key
+
+_MIN_WINDOW_S, _MAX_WINDOW_S = 1.0, 5.0
+#: Of the budget, one window.
+_WINDOW_SHARE = 1 / 40
+_FILE_WIDTH = 170
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the command line asked for."""
+
+    load: Load
+    limits: Limits
+    formats: FormatChoice
+    budget_s: float
+    plot: Path | None = None
+    keeps: bool = True
+
+
+def tune(settings: Settings, wish: Wish) -> None:
+    """Raises ``SetupError`` where nothing can be chosen."""
+    model = resolve_model(settings.model, settings.model_dir)
+    plan = make_plan(settings, model, wish.load, formats=wish.formats, limits=wish.limits)
+    say = Console(stderr=True, highlight=False, soft_wrap=True)
+    for words in plan.left_out:
+        say.print(f"left out: {words}", markup=False)
+    if held := cores_in_use(settings.host_dir):
+        say.print(
+            f"warning: workers hold the cores {', '.join(held)} of this host now; figures will be too "
+            "low, and their service slow: better stop it meanwhile",
+            markup=False,
+        )
+    began_s = time.monotonic()
+    session = _measure(settings, plan, wish)
+    decision = decide(
+        session.search.measures,
+        plan.limits,
+        default=session.search.default,
+        single=session.search.single,
+    )
+    took_s = time.monotonic() - began_s
+    _tell(session, decision, wish)
+    saved = None
+    if decision.chosen and wish.keeps:
+        saved = save_record(settings.model_dir, make_record(settings, plan, decision, "tuned"))
+        print(f"`up` uses it from now on ({saved})")
+    result = to_json(decision) | {
+        "model": model.name,
+        "objective": wish.limits.objective,
+        "concurrency": wish.load.concurrency,
+        "prompt_tokens": wish.load.prompt_tokens,
+        "output_tokens": wish.load.output_tokens,
+        "took_s": round(took_s, 1),
+        "interrupted": session.was_interrupted,
+        "problems": session.problems,
+        "record": str(saved) if saved else None,
+    }
+    print(json.dumps(result))
+    if decision.chosen is None:
+        raise SetupError(sentence(decision, plan.default, plan.single, wish.limits.objective))
+
+
+def _measure(settings: Settings, plan: Plan, wish: Wish) -> Session:
+    window_s = max(_MIN_WINDOW_S, min(_MAX_WINDOW_S, wish.budget_s * _WINDOW_SHARE))
+    files: dict[str, Path] = {}
+    with shown_progress(wish.budget_s) as tell:
+        session = Session(
+            source=plan.model.path,
+            model_dir=settings.model_dir,
+            search=make_search(plan, wish.budget_s),
+            bench=make_bench(plan, settings, files, window_s),
+            files=files,
+            tell=tell,
+        )
+        session.run()
+    return session
+
+
+def _tell(session: Session, decision: Decision, wish: Wish) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(width=_FILE_WIDTH, highlight=False)
+    console.print(make_table(decision))
+    search = session.search
+    print()
+    print(sentence(decision, search.default, search.single, wish.limits.objective))
+    if decision.noise:
+        print(f"The machine was noisy: {decision.noise}. Trust ratios that are large.")
+    if session.was_interrupted:
+        print("Interrupted: decided with what was measured until then.", file=sys.stderr)
+    elif search.is_out_of_time:
+        print("The budget was over before everything was tried; a larger --budget looks further.")
+    if wish.plot and decision.rows:
+        draw(wish.plot, decision, f"{wish.load.concurrency} clients")
+        print(f"plot: {wish.plot}")
+
+
+def make_record(settings: Settings, plan: Plan, decision: Decision, kind: str) -> TuneRecord:
+    assert decision.chosen is not None
+    row = decision.chosen
+    candidate = row.measure.candidate
+    return TuneRecord.model_validate(
+        {
+            "key": tune_key(plan.model.path, settings.model_dir),
+            "kind": kind,
+            "model": plan.model.name,
+            "made_at": round(time.time(), 3),
+            "workers": candidate.workers,
+            "threads": candidate.threads,
+            "slots": candidate.slots,
+            "prefill_chunk_tokens": candidate.chunk_tokens,
+            "weight_format": candidate.weight_format,
+            "objective": plan.limits.objective,
+            "concurrency": plan.load.concurrency,
+            "prompt_tokens": plan.load.prompt_tokens,
+            "output_tokens": plan.load.output_tokens,
+            "memory_bytes": row.service_bytes,
+            "context_tokens": plan.context_tokens,
+            "figures": {
+                k: None if v is None else float(v) for k, v in figures(row.measure).items()
+            },
+            "noise": decision.noise,
+        }
+    )

@@ -1,0 +1,95 @@
+"""One run of the tuner: asks the search what to try, tries it, and stops in time or at Ctrl-C."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cli.tune.candidates import Candidate
+from cli.tune.formats import file_of
+from cli.tune.measures import Measure
+from cli.tune.search import Search, Trial
+from cli.tune.trials import TrialBench, needs_check
+from shared.errors import ServiceError
+
+#: A trial that is nearly done when the time is over may still end.
+_GRACE_S = 1.0
+
+Tell = Callable[[Trial, "Measure | None", str], None]
+
+
+@dataclass(slots=True)
+class Session:
+    """``tell`` hears of each trial before (without a measure) and after it. ``checks``: whether to look
+    if tokens depend on the batch."""
+
+    source: Path
+    model_dir: Path
+    search: Search
+    bench: TrialBench
+    files: dict[str, Path]
+    tell: Tell
+    checks: bool = True
+    clock: Callable[[], float] = time.monotonic
+    was_interrupted: bool = False
+    problems: list[str] = field(default_factory=list)
+    _end_s: float = 0.0
+
+    def run(self) -> None:
+        self._end_s = self.clock() + self.search.budget_s
+        try:
+            while trial := self.search.next(self._left_s()):
+                self._make(trial)
+        except KeyboardInterrupt:
+            self.was_interrupted = True
+
+    def _left_s(self) -> float:
+        return self._end_s - self.clock()
+
+    def _make(self, trial: Trial) -> None:
+        candidate = trial.candidate
+        self.tell(trial, None, "")
+        try:
+            if candidate.weight_format not in self.files:
+                self.files[candidate.weight_format] = file_of(
+                    self.source, candidate.weight_format, self.model_dir, self._left_s
+                )
+            made = self.bench.try_out(
+                candidate,
+                is_short=trial.is_short,
+                checks=self.checks and not trial.is_short and needs_check(candidate, self._done),
+                deadline_s=self._end_s + _GRACE_S,
+            )
+        except ServiceError as error:
+            self._give_up(candidate, error.message)
+            self.tell(trial, None, error.message)
+            return
+        if made.batch_invariant is None:
+            made = replace(made, batch_invariant=self._known_invariance(candidate))
+        self.search.note(made)
+        self.tell(trial, made, "")
+
+    def _give_up(self, candidate: Candidate, reason: str) -> None:
+        self.search.fail(candidate, reason)
+        self.problems.append(f"{candidate}: {reason}")
+        if candidate.weight_format not in self.files:  # it could not be made: none of its kind
+            for other in self.search.candidates:
+                if other.weight_format == candidate.weight_format:
+                    self.search.fail(other, reason)
+
+    @property
+    def _done(self) -> list[Measure]:
+        return [measure for measures in self.search.measures.values() for measure in measures]
+
+    def _known_invariance(self, candidate: Candidate) -> bool | None:
+        """What the check found for another layout of this format."""
+        return next(
+            (
+                made.batch_invariant
+                for made in self._done
+                if made.batch_invariant is not None
+                and made.candidate.weight_format == candidate.weight_format
+                and (made.candidate.threads > 1) == (candidate.threads > 1)
+            ),
+            None,
+        )

@@ -1,0 +1,1 @@
+"""One worker's engine under a load of its own making, as the tuner measures it."""
