@@ -64,7 +64,7 @@ class Leaders:
         """A sequence of this worker."""
         reuse, fed = sequence.reuse, sequence.fed(0, sequence.prefill_end)
         for other in actives:
-            if other is sequence or not other.is_prefilling:
+            if not other.is_prefilling or _follows(other, sequence):
                 continue
             if other.reuse.scope not in reuse.scopes:
                 continue
@@ -95,3 +95,13 @@ class Leaders:
                 reuse.wait_until_s = self._clock() + patience_s
                 return True
         return False
+
+
+def _follows(other: Sequence, sequence: Sequence) -> bool:
+    """Itself, or one that waits for it, if through others: two that wait for each other never end."""
+    ahead: Sequence | None = other
+    while ahead is not None:
+        if ahead is sequence:
+            return True
+        ahead = ahead.reuse.leader
+    return False

@@ -1,7 +1,7 @@
 """Reuse between the slots of one worker; the scripted model says what is wrong with a state."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shared.errors import BadRequest
@@ -120,6 +120,21 @@ def test_a_short_common_beginning_is_not_worth_waiting_for() -> None:
     window=st.sampled_from([0, 0, 24]),
     grid=st.sampled_from([0, 0, 16]),
     budget=st.integers(2, 60),
+)
+@example(  # two that begin alike once waited for each other, for ever
+    prompts=[
+        (0, 29, 15, 6),
+        (1, 7, 7, 12),
+        (0, 51, 15, 6),
+        (0, 32, 14, 6),
+        (0, 23, 4, 23),
+        (0, 7, 18, 24),
+        (1, 43, 11, 23),
+        (1, 14, 17, 1),
+    ],
+    window=0,
+    grid=16,
+    budget=29,
 )
 def test_whatever_is_reused_the_texts_are_those_of_a_cold_run(
     prompts: list[tuple[int, int, int, int]], window: int, grid: int, budget: int
