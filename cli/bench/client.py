@@ -63,7 +63,8 @@ class Client:
             response.raise_for_status()
             return [str(model["id"]) for model in response.json()["data"]]
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
-            what = f"{self.server.url}/v1/models: {str(error).splitlines()[0] if str(error) else error!r}"
+            reason = (str(error) or repr(error)).splitlines()[0]
+            what = f"{self.server.url}/v1/models: {reason}"
             raise SetupError(f"--url {self.server.name}: {what}", field="url") from None
 
     async def send(self, ask: Ask, answer: Answer) -> None:

@@ -21,7 +21,6 @@ _POLL_S = 0.02
 async def run_load(client: Client, load: Load, seen: Seen) -> None:
     """``seen`` is filled as it comes, and whole also when this is cancelled: what had not ended then is
     ``is_cut``."""
-    cpu_s = time.process_time()
     try:
         if load.streams:
             await _run_beside(client, load, seen)
@@ -32,7 +31,6 @@ async def run_load(client: Client, load: Load, seen: Seen) -> None:
         raise
     finally:
         seen.ended_s = seen.ended_s or time.monotonic()
-        seen.cpu_s = time.process_time() - cpu_s
         _mark_cut(seen)
 
 
@@ -43,15 +41,19 @@ def _mark_cut(seen: Seen) -> None:
 
 
 async def _run_scripts(client: Client, load: Load, seen: Seen) -> None:
-    seen.began_s = time.monotonic()
+    seen.began_s, cpu_s = time.monotonic(), time.process_time()
     scripts = load.scripts()
     end_s = None if load.duration_s is None else seen.began_s + load.duration_s
-    async with asyncio.TaskGroup() as group:
-        if load.clients is None:
-            group.create_task(_run_arrivals(client, load, scripts, seen, group))
-        else:
-            for _ in range(load.clients):
-                group.create_task(_run_client(client, scripts, end_s, seen.answers))
+    try:
+        async with asyncio.TaskGroup() as group:
+            if load.clients is None:
+                group.create_task(_run_arrivals(client, load, scripts, seen, group))
+            else:
+                for _ in range(load.clients):
+                    group.create_task(_run_client(client, scripts, end_s, seen.answers))
+    finally:
+        # Of the time that is measured, and of no other: streams may have run quietly before it.
+        seen.cpu_s = time.process_time() - cpu_s
     # An open loop that nobody answers late still took its time.
     seen.ended_s = time.monotonic()
 
