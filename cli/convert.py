@@ -14,14 +14,13 @@ from cli.partial_file import (
     partial_file,
     remove_leftovers,
 )
-from cli.progress import Show
+from cli.progress import Show, wait_showing
 from shared.converted import converted_path, has_format
 from shared.cores import usable_cores
 from shared.errors import ModelUnusable, ServiceError, SetupError
 from shared.gguf_header import ModelFacts, read_facts
 from shared.weight_formats import estimated_bytes, known_format
 
-_POLL_S = 0.1
 #: What an estimate may be wrong by.
 _DISK_MARGIN = 1.25
 
@@ -90,16 +89,7 @@ def _quantize(source: Path, to: str, partial: PartialFile, show: Callable[[int],
     )
     assert process.stderr is not None
     try:
-        while process.poll() is None:
-            show(os.fstat(partial.fd).st_size)
-            try:
-                process.wait(_POLL_S)
-            except subprocess.TimeoutExpired:
-                continue
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
+        wait_showing(process, lambda: show(os.fstat(partial.fd).st_size))
     finally:
         words = process.stderr.read().decode(errors="replace").strip()
         process.stderr.close()

@@ -1,5 +1,6 @@
 """A progress bar of bytes on standard error, for what takes longer than a moment."""
 
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -8,6 +9,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 #: Bytes that are done, and about how many there will be; 0: not known.
 Show = Callable[[int, int], None]
+
+
+_POLL_S = 0.1
 
 
 @contextmanager
@@ -22,3 +26,18 @@ def byte_progress(title: str) -> Iterator[Show]:
             progress.update(row, completed=done_bytes, total=total, visible=True)
 
         yield show
+
+
+def wait_showing(process: "subprocess.Popen[bytes]", show: Callable[[], object]) -> None:
+    """Until it ends; whatever ends the waiting before ends it, too."""
+    try:
+        while process.poll() is None:
+            show()
+            try:
+                process.wait(_POLL_S)
+            except subprocess.TimeoutExpired:
+                continue
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise

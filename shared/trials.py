@@ -6,6 +6,7 @@ A trial runs one worker's engine under a closed loop of requests, without Redis.
 from pydantic import Field
 
 from shared.protocol.base import Frozen
+from shared.settings import WeightsSharing
 
 
 class RequestShape(Frozen):
@@ -21,6 +22,7 @@ class TrialPlan(Frozen):
     slots: int
     chunk_tokens: int
     context_tokens: int
+    weights_sharing: WeightsSharing = "auto"
     stall_ms: float
     clients: int
     shapes: tuple[RequestShape, ...]

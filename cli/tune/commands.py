@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cli.tune.decision import Limits, Objective
 from cli.tune.formats import FormatChoice
-from cli.tune.options import parse_budget_s, parse_size, read_trace
+from cli.tune.options import parse_budget_s, parse_size, read_shapes
 from cli.tune.trials import Load
 from shared.errors import BadRequest
 from shared.models import resolve_model
@@ -36,7 +36,9 @@ def tune(
     output_tokens: _Output = 64,
     trace: Annotated[
         Path | None,
-        typer.Option(help="requests instead: JSON lines with prompt_tokens and output_tokens"),
+        typer.Option(
+            help="requests instead: JSON lines as of `bench`, with prompt_tokens and output_tokens"
+        ),
     ] = None,
     objective: Annotated[Objective, typer.Option(help="what is wanted most")] = "throughput",
     memory: Annotated[
@@ -75,7 +77,7 @@ def tune(
                 raise BadRequest(
                     f"--{name.replace('_', '-')} and --trace: give one of them", field=name
                 )
-        shapes = read_trace(trace)
+        shapes = read_shapes(trace)
     wish = Wish(
         load=Load(concurrency, shapes),
         limits=Limits(

@@ -1,17 +1,13 @@
 """What `mini-vllm tune` is asked, read and checked. What is wrong is said by name."""
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
+from cli.bench.trace import read_trace
 from cli.durations import parse_duration_s
 from shared.errors import BadRequest
 from shared.trials import RequestShape
 
-MAX_TRACE_LINES = 100_000
 _SIZES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
@@ -34,39 +30,20 @@ def parse_budget_s(text: str) -> float:
     return budget_s
 
 
-def read_trace(path: Path) -> tuple[RequestShape, ...]:
-    """JSON lines with ``prompt_tokens`` and ``output_tokens``; others (``time_s``) are of `bench`: a closed
-    loop keeps its own time. Raises ``BadRequest`` that names the line."""
+def read_shapes(path: Path) -> tuple[RequestShape, ...]:
+    """Of a trace as `bench` reads it; when its requests come is left out, since a closed loop keeps its own
+    time. Raises ``BadRequest`` that names the line, or the field that a line lacks."""
     shapes: list[RequestShape] = []
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if number > MAX_TRACE_LINES:
-                    raise _bad(path, f"more than {MAX_TRACE_LINES} lines")
-                if line.strip():
-                    shapes.append(_shape(path, number, line))
-    except OSError as error:
-        raise _bad(path, error.strerror or str(error)) from None
-    except UnicodeDecodeError:
-        raise _bad(path, "is no text in UTF-8") from None
-    if not shapes:
-        raise _bad(path, "has no requests in it")
+    for arrival in read_trace(path):
+        if arrival.prompt_tokens is None:
+            raise BadRequest(
+                f"--trace {path}: needs prompt_tokens in each line, in place of prompt and messages "
+                "(the tuner draws its prompts)",
+                field="trace",
+            )
+        shapes.append(
+            RequestShape(
+                prompt_tokens=arrival.prompt_tokens, output_tokens=arrival.ask.output_tokens
+            )
+        )
     return tuple(shapes)
-
-
-def _shape(path: Path, number: int, line: str) -> RequestShape:
-    try:
-        fields: Any = json.loads(line)
-        if not isinstance(fields, dict):
-            raise _bad(path, f"line {number}: must be an object")
-        names = ("prompt_tokens", "output_tokens")
-        return RequestShape.model_validate({name: fields[name] for name in names if name in fields})
-    except ValueError as error:
-        if isinstance(error, ValidationError):
-            first = error.errors()[0]
-            raise _bad(path, f"line {number}: {first['loc'][0]}: {first['msg']}") from None
-        raise _bad(path, f"line {number}: is no JSON") from None
-
-
-def _bad(path: Path, what: str) -> BadRequest:
-    return BadRequest(f"--trace {path}: {what}", field="trace")

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from cli.tune.candidates import Candidate, shares
 from shared.cores import UsableCores
 from shared.errors import ServiceError
+from shared.settings import WeightsSharing
 from shared.trials import TrialPlan, TrialReport
 from worker.placement import choose_cores
 
@@ -157,7 +158,13 @@ class _Process:
 
 
 def trial_plan(
-    model_path: str, shapes: Sequence[Any], *, context_tokens: int, stall_ms: float, seed: int
+    model_path: str,
+    shapes: Sequence[Any],
+    *,
+    context_tokens: int,
+    weights_sharing: WeightsSharing,
+    stall_ms: float,
+    seed: int,
 ) -> TrialPlan:
     """What all workers of a candidate have alike."""
     return TrialPlan(
@@ -166,6 +173,7 @@ def trial_plan(
         slots=1,
         chunk_tokens=2,
         context_tokens=context_tokens,
+        weights_sharing=weights_sharing,
         stall_ms=stall_ms,
         clients=0,
         shapes=tuple(shapes),

@@ -135,6 +135,7 @@ def make_bench(
         load=plan.load,
         machine=plan.machine,
         stall_ms=settings.prefill_stall_ms,
+        weights_sharing=settings.weights_sharing,
         window_s=window_s,
         max_context_tokens=plan.facts.context_tokens,
     )

@@ -9,6 +9,7 @@ from cli.tune.candidates import Candidate
 from cli.tune.measures import Measure, measure
 from cli.tune.runner import TrialTimes, run_trial, trial_plan
 from shared.cores import UsableCores
+from shared.settings import WeightsSharing
 from shared.trials import RequestShape
 
 #: A context of a trial is no longer than it has to be: the cache would only be filled with zeros.
@@ -46,6 +47,7 @@ class TrialBench:
     load: Load
     machine: UsableCores
     stall_ms: float
+    weights_sharing: WeightsSharing
     window_s: float
     max_context_tokens: int
     clock: Callable[[], float] = time.monotonic
@@ -61,6 +63,7 @@ class TrialBench:
             str(self.files[candidate.weight_format]),
             self.load.shapes,
             context_tokens=min(self.load.context_tokens, self.max_context_tokens),
+            weights_sharing=self.weights_sharing,
             stall_ms=self.stall_ms,
             seed=self.num_trials * 1000,
         )

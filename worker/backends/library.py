@@ -5,6 +5,8 @@ import logging
 
 import llama_cpp as llama
 
+from shared.settings import WeightsSharing
+
 logger = logging.getLogger(__name__)
 
 LOG_LEVEL_ERROR = 4
@@ -34,6 +36,16 @@ def forget_errors() -> None:
 def first_error(otherwise: str) -> str:
     """What went wrong first, in llama.cpp's words where it has some."""
     return _errors[0] if _errors else otherwise
+
+
+def load_params(sharing: WeightsSharing) -> llama.llama_model_params:
+    """``shared`` goes without the faster copy that some formats are repacked into."""
+    params = llama.llama_model_default_params()
+    if sharing == "shared":
+        params.load_mode, params.use_extra_bufts = llama.LLAMA_LOAD_MODE_MMAP, False
+    elif sharing == "private":
+        params.load_mode = llama.LLAMA_LOAD_MODE_NONE
+    return params
 
 
 def is_built_with(feature: str) -> bool:

@@ -66,11 +66,7 @@ class LlamaBackend:
         library.forget_errors()
         if not self._path.is_file():
             self._unusable("there is no such file")
-        params = llama.llama_model_default_params()
-        if sharing == "shared":
-            params.load_mode, params.use_extra_bufts = llama.LLAMA_LOAD_MODE_MMAP, False
-        elif sharing == "private":
-            params.load_mode = llama.LLAMA_LOAD_MODE_NONE
+        params = library.load_params(sharing)
         # Other kernels compute other bits, which must not be mixed in one prefix.
         self._load_key = {"repacks": int(params.use_extra_bufts)}
         self._model = llama.llama_model_load_from_file(bytes(self._path), params)

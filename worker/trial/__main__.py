@@ -48,6 +48,7 @@ def _try(plan: TrialPlan) -> TrialReport | None:
         slots=plan.slots,
         threads=len(plan.cores),
         context_tokens=plan.context_tokens,
+        weights_sharing=plan.weights_sharing,
     )
     try:
         invariant = backend.check_batch_invariance(plan.check_s) if plan.check_s else None
