@@ -95,6 +95,36 @@ def _runs(told: Any) -> Iterator[dict[str, Any]]:
             yield from _runs(value)
 
 
+def test_running_streams_are_watched_while_a_long_prompt_comes(url: str) -> None:
+    words = ["--workload", "long", "--concurrency", "2", "--requests", "1", "--quiet", "0.3s"]
+    done = bench("--url", url, *words, "--output-tokens", "5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (figures,) = _runs(json.loads(done.stdout.splitlines()[-1]))
+    assert (figures["streams"], figures["stream_errors"]) == (2, 0)
+    assert figures["max_during_ms"] >= figures["median_during_ms"] > 0
+    assert figures["p99_before_ms"] > 0
+
+
+def test_a_trace_is_sent_at_its_times(url: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    lines = [
+        {"time_s": 0, "prompt": "Hello", "output_tokens": 3},
+        {"time_s": 0.2, "messages": [{"role": "user", "content": "Hi"}], "output_tokens": 4},
+        {"time_s": 0.5, "prompt_tokens": 20, "output_tokens": 5},
+    ]
+    trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = bench("--url", url, "--workload", "trace", "--trace", str(trace))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (figures,) = _runs(json.loads(done.stdout.splitlines()[-1]))
+    assert (figures["completed"], figures["total_output_tokens"]) == (3, 12)
+    assert figures["duration"] >= 0.5
+
+    trace.write_text('{"time_s": 0, "prompt": "Hello", "output_tokens": 0}\n')
+    done = bench("--url", url, "--workload", "trace", "--trace", str(trace))
+    assert done.returncode != 0
+    assert "line 1: output_tokens" in done.stderr
+
+
 def test_a_folder_gets_the_result_and_plots(url: str, tmp_path: Path) -> None:
     words = ["--concurrency", "1,2", "--requests", "4", "--output-tokens", "5"]
     done = bench("--url", url, *words, "--out", str(tmp_path / "out"))
