@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from cli.tune.decision import Decision
+from cli.tune.decision import Decision, score
+from cli.tune.measures import Measure
 from shared.errors import SetupError
 
 SUFFIXES = (".svg", ".png")
@@ -22,14 +23,28 @@ def check_plot(path: Path) -> None:
         ) from None
 
 
-def draw(path: Path, decision: Decision, title: str) -> None:
+def takeaway(decision: Decision) -> str:
+    if decision.chosen is None:
+        return "Nothing could be chosen"
+    made = decision.chosen.measure
+    words = f"{made.candidate}: {made.output_tokens_per_s:.0f} tokens/s"
+    gain = decision.gain_over_default
+    return words if gain is None else f"{words}, {gain:.2f} times the default"
+
+
+def _latency_ms(measure: Measure) -> float:
+    """What the Pareto front is of."""
+    return 1000 / score(measure, "latency")
+
+
+def draw(path: Path, decision: Decision, clients: int) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(9, 6))
-    rows = [row for row in decision.rows if row.measure.itl_p99_ms and not row.refusal]
+    rows = [row for row in decision.rows if score(row.measure, "latency") and not row.refusal]
     for row in rows:
         made = row.measure
         is_chosen = (
@@ -38,7 +53,7 @@ def draw(path: Path, decision: Decision, title: str) -> None:
         in_front = made.candidate in decision.pareto
         axes.scatter(
             made.output_tokens_per_s,
-            made.itl_p99_ms or 0,
+            _latency_ms(made),
             marker="*" if is_chosen else "o",
             s=180 if is_chosen else 45,
             facecolors="C0" if in_front else "none",
@@ -46,18 +61,21 @@ def draw(path: Path, decision: Decision, title: str) -> None:
         )
         axes.annotate(
             str(made.candidate),
-            (made.output_tokens_per_s, made.itl_p99_ms or 0),
+            (made.output_tokens_per_s, _latency_ms(made)),
             fontsize=7,
             xytext=(6, 4),
             textcoords="offset points",
         )
     front = [r.measure for c in decision.pareto for r in rows if r.measure.candidate == c]
-    axes.plot(
-        [m.output_tokens_per_s for m in front], [m.itl_p99_ms or 0 for m in front], "C0-", lw=1
-    )
+    axes.plot([m.output_tokens_per_s for m in front], [_latency_ms(m) for m in front], "C0-", lw=1)
     axes.set_xlabel("output tokens per second (more is better)")
-    axes.set_ylabel("time between tokens, p99, ms (less is better)")
-    axes.set_title(f"{title}\nfilled: Pareto front; star: chosen; grey: estimate of a short trial")
+    axes.set_ylabel("p99 of TTFT and time between tokens, geometric mean, ms")
+    axes.set_title(
+        f"{takeaway(decision)}\n"
+        f"{clients} clients; filled: Pareto front; star: chosen; grey: estimate of a short trial",
+        fontsize=10,
+    )
+    axes.margins(x=0.25, y=0.1)  # room for what is written beside the points
     axes.grid(alpha=0.3)
     figure.tight_layout()
     try:

@@ -113,7 +113,7 @@ def _tell(session: Session, decision: Decision, wish: Wish) -> None:
     elif search.is_out_of_time:
         print("The budget was over before everything was tried; a larger --budget looks further.")
     if wish.plot and decision.rows:
-        draw(wish.plot, decision, f"{wish.load.concurrency} clients")
+        draw(wish.plot, decision, wish.load.concurrency)
         print(f"plot: {wish.plot}")
 
 
