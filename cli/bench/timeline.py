@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cli.bench.answers import Answer, Seen
 
@@ -75,8 +76,14 @@ def _rates(
         per_piece = answer.output_tokens / pieces if answer.output_tokens and pieces else 1.0
         for came_s in answer.came_s:
             tokens[min(num_buckets - 1, int((came_s - zero_s) / width_s))] += per_piece
-    # The last bucket may be a sliver, whose rate would be noise.
-    if num_buckets > 1 and end_s - zero_s - (num_buckets - 1) * width_s < width_s / 2:
-        tokens[-2] += tokens.pop()
-    times_s = tuple((i + 0.5) * width_s for i in range(len(tokens)))
-    return times_s, tuple(number / width_s for number in tokens)
+    edges_s = [i * width_s for i in range(num_buckets)] + [end_s - zero_s]
+    # The last bucket may be a sliver, whose rate would be noise: it goes into the one before.
+    if num_buckets > 1 and edges_s[-1] - edges_s[-2] < width_s / 2:
+        sliver = tokens.pop()
+        tokens[-1] += sliver
+        del edges_s[-2]
+    buckets = [(a, b, number) for (a, b), number in zip(pairwise(edges_s), tokens, strict=True)]
+    return (
+        tuple((a + b) / 2 for a, b, _ in buckets),
+        tuple(number / max(b - a, width_s / 2) for a, b, number in buckets),
+    )
