@@ -27,6 +27,10 @@ from worker.backends.sampler import Sampler
 from worker.backends.vocabulary import Vocabulary
 
 MAX_CHUNK_TOKENS = 56
+#: A lone row is padded to two from a position on: of a float model always. llama.cpp gives attention
+#: cells by 256, so the 257th token of a slot is the first that sees 512 (a pad stands one beyond).
+_SPLIT_ATTENTION_POSITION = 255
+_NEVER = 1 << 62
 
 
 class LlamaBackend:
@@ -114,7 +118,11 @@ class LlamaBackend:
         # attention from 512 cells on, which differs when several threads share it. A recurrent
         # state cannot forget the row that pads, so such a model goes without.
         self._can_pad = can_forget(self._model)
-        self._pads_lone_rows = self._can_pad and (is_float(self._model) or threads > 1)
+        self._pads_from = _NEVER
+        if self._can_pad and threads > 1:
+            self._pads_from = _SPLIT_ATTENTION_POSITION
+        if self._can_pad and is_float(self._model):
+            self._pads_from = 0
         self.facts = ModelFacts(
             description=describe(self._model),
             context_tokens=context_tokens,
@@ -223,12 +231,13 @@ class LlamaBackend:
         last = len(tokens) - 1
         assert 0 <= last < self._max_chunk, f"a chunk of {len(tokens)} tokens"
         # A float model also multiplies one output row by another kernel than two.
-        first_output = last - 1 if self._pads_lone_rows else last
+        pads_outputs = self._pads_from == 0
+        first_output = last - 1 if pads_outputs else last
         for row, token in enumerate(tokens):
             self._rows.set(row, slot, token, position + row, row >= first_output)
         is_padded = last == 0 and self._can_pad
         if is_padded:
-            self._rows.set(1, slot, tokens[0], position + 1, self._pads_lone_rows)
+            self._rows.set(1, slot, tokens[0], position + 1, pads_outputs)
         self._run(len(tokens) + is_padded)
         if is_padded:
             self.forget(slot, position + 1)
@@ -251,7 +260,7 @@ class LlamaBackend:
             # llama.cpp runs each stretch of successive slots by itself, so a hole isolates rows.
             has_left = i > 0 and rows[i - 1].slot == row.slot - 1
             has_right = i + 1 < len(rows) and rows[i + 1].slot == row.slot + 1
-            if self._pads_lone_rows and not has_left and not has_right:
+            if row.position >= self._pads_from and not has_left and not has_right:
                 self._rows.set(count, row.slot, row.token, row.position + 1, True)
                 padded.append(row)
                 count += 1
@@ -280,11 +289,13 @@ class LlamaBackend:
         helps."""
         if self.facts.slots == 1 or is_invariant(self, budget_s, MAX_CHUNK_TOKENS):
             return True
-        if self._pads_lone_rows or not self._can_pad:
+        if self._pads_from == 0 or not self._can_pad:
             return False
-        self._pads_lone_rows = True
-        self._pads_lone_rows = is_invariant(self, budget_s, MAX_CHUNK_TOKENS)
-        return self._pads_lone_rows
+        usual, self._pads_from = self._pads_from, 0
+        if is_invariant(self, budget_s, MAX_CHUNK_TOKENS):
+            return True
+        self._pads_from = usual
+        return False
 
     def close(self) -> None:
         for sampler in self._samplers.values():

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ def test_no_token_is_lost_nor_counted_twice(came_s: list[float], ended_s: float)
     starts_s = [0.0]
     for middle_s in line.times_s:
         starts_s.append(2 * middle_s - starts_s[-1])
-    widths_s = [b - a for a, b in zip(starts_s, starts_s[1:], strict=False)]
+    widths_s = [b - a for a, b in pairwise(starts_s)]
     total = sum(w * rate for w, rate in zip(widths_s, line.tokens_per_s, strict=True))
     assert total == pytest.approx(len(came_s), abs=1e-6)
     assert starts_s[-1] == pytest.approx(max([ended_s, *came_s]))
