@@ -17,7 +17,8 @@ def use_record(settings: Settings, model: ResolvedModel) -> Settings:
     where as many workers are meant to be here as it has: others would be left without cores."""
     if not settings.tune or not has_records(settings.model_dir):
         return settings
-    found = find_record(settings.model_dir, tune_key(model.path, settings.model_dir))
+    key = tune_key(model.path, settings.model_dir)
+    found = find_record(settings.model_dir, key, settings.tune_concurrency)
     for remark in found.remarks:
         log.info("%s", remark)
     record = found.record

@@ -19,14 +19,15 @@ from shared.weight_formats import AS_IS
 BUDGET_S = 9.0  #: the last trial may take a second more
 #: What is not converted in a few seconds is left to `mini-vllm tune`, and what does not load in them.
 _MAX_BYTES = 500_000_000
-#: The load that nobody has named.
-_LOAD = Load(16, (RequestShape(prompt_tokens=64, output_tokens=64),))
+#: Of the load: nobody has said what requests are like.
+_SHAPE = RequestShape(prompt_tokens=64, output_tokens=64)
 _FORMAT = "bf16"
 
 
 def plan_quick(settings: Settings, model: ResolvedModel) -> tuple[Plan, list[Candidate]]:
     """The default layout as it is and as BF16, then one process with all cores. Raises ``SetupError``."""
-    plan = make_plan(settings, model, _LOAD, formats="upcast", limits=Limits())
+    load = Load(settings.tune_concurrency, (_SHAPE,))
+    plan = make_plan(settings, model, load, formats="upcast", limits=Limits())
     fitting = [
         c
         for c in plan.candidates

@@ -19,7 +19,7 @@ from cli.tune.trials import Load
 from shared.errors import SetupError
 from shared.models import resolve_model
 from shared.settings import Settings
-from shared.tuning import TuneRecord, save_record, tune_key
+from shared.tuning import TuneRecord, find_record, save_record, tune_key
 
 _MIN_WINDOW_S, _MAX_WINDOW_S = 1.0, 5.0
 #: Of the budget, one window.
@@ -64,8 +64,9 @@ def tune(settings: Settings, wish: Wish) -> None:
     _tell(session, decision, wish)
     saved = None
     if decision.chosen and wish.keeps:
-        saved = save_record(settings.model_dir, make_record(settings, plan, decision, "tuned"))
-        print(f"`up` uses it from now on ({saved})")
+        record = make_record(settings, plan, decision, "tuned")
+        saved = save_record(settings.model_dir, record)
+        print(f"{who_uses(record, settings)} ({saved})")
     result = to_json(decision) | {
         "model": model.name,
         "objective": wish.limits.objective,
@@ -80,6 +81,14 @@ def tune(settings: Settings, wish: Wish) -> None:
     print(json.dumps(result))
     if decision.chosen is None:
         raise SetupError(sentence(decision, plan.default, plan.single, wish.limits.objective))
+
+
+def who_uses(record: TuneRecord, settings: Settings) -> str:
+    """Of one that was kept just now: another may suit what `up` is asked for better."""
+    used = find_record(settings.model_dir, record.key, settings.tune_concurrency).record
+    if used is None or used.concurrency_class == record.concurrency_class:
+        return "`up` uses it from now on"
+    return f"`up --concurrency {record.concurrency}` uses it, and `up` alone the {used}"
 
 
 def _measure(settings: Settings, plan: Plan, wish: Wish) -> Session:

@@ -28,7 +28,8 @@ def settle(settings: Settings, workers: int | None, threads: int | None) -> _Set
     if not settings.tune:
         return settings, workers, threads
     model = resolve_model(settings.model, settings.model_dir)
-    found = find_record(settings.model_dir, tune_key(model.path, settings.model_dir))
+    key = tune_key(model.path, settings.model_dir)
+    found = find_record(settings.model_dir, key, settings.tune_concurrency)
     for remark in found.remarks:
         _say(remark)
     has_layout = workers is not None or threads is not None
