@@ -73,6 +73,13 @@ class TuneRecord(Frozen):
     def concurrency_class(self) -> int:
         return concurrency_class(self.concurrency)
 
+    @property
+    def choice(self) -> str:
+        return (
+            f"{self.weight_format}, {self.workers} x {self.threads} threads, {self.slots} slots, "
+            f"chunks of {self.prefill_chunk_tokens}"
+        )
+
     def __str__(self) -> str:
         made = datetime.fromtimestamp(self.made_at, UTC).strftime("%Y-%m-%d %H:%M")
         return f"{self.kind} record of {made} UTC for {self.concurrency_class} clients"

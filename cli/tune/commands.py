@@ -125,8 +125,7 @@ def show(model: _Model = None) -> None:
             datetime.fromtimestamp(record.made_at, UTC).strftime("%Y-%m-%d %H:%M"),
             str(record.concurrency),
             record.objective,
-            f"{record.weight_format}, {record.workers} x {record.threads} threads, "
-            f"{record.slots} slots, chunks of {record.prefill_chunk_tokens}",
+            record.choice,
             f"{speed:.0f}",
         )
     if num_shown:

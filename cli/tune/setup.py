@@ -100,7 +100,7 @@ def make_plan(
 
 def make_search(plan: Plan, budget_s: float) -> Search:
     allowed = set(plan.candidates)
-    own = [c for c in (plan.default, plan.single) if _fits(plan, c)]
+    own = [c for c in (plan.default, plan.single) if fits(plan, c)]
     default = plan.default if plan.default in own else plan.candidates[0]
     single = plan.single if plan.single in own else default
     formats = {candidate.weight_format for candidate in allowed}
@@ -113,7 +113,7 @@ def make_search(plan: Plan, budget_s: float) -> Search:
         neighbours=lambda best: [
             c
             for c in neighbours(best, plan.load.concurrency)
-            if c.weight_format in formats and _fits(plan, c)
+            if c.weight_format in formats and fits(plan, c)
         ],
     )
 
@@ -158,7 +158,7 @@ def cores_in_use(host_dir: Path) -> list[str]:
     return held
 
 
-def _fits(plan: Plan, candidate: Candidate) -> bool:
+def fits(plan: Plan, candidate: Candidate) -> bool:
     need = least_bytes(
         candidate, size_bytes(plan.facts, candidate.weight_format), plan.limits.kv_bytes_per_slot
     )

@@ -126,14 +126,14 @@ def test_loads_are_alike_up_to_the_next_power_of_two() -> None:
 
 
 def test_a_record_fills_in_what_nobody_said() -> None:
-    tuned = apply_record(make_record(), load_settings(), has_layout=False)
+    tuned = apply_record(make_record(), load_settings(), has_layout=False, workers=None)
     assert tuned.changes == {"slots": 16, "prefill_chunk_tokens": 32, "weight_format": "bf16"}
     assert (tuned.workers, tuned.threads, tuned.kept) == (2, 1, ())
 
 
 def test_what_was_said_wins_over_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINI_VLLM_SLOTS", "4")
-    tuned = apply_record(make_record(), load_settings(), has_layout=True)
+    tuned = apply_record(make_record(), load_settings(), has_layout=True, workers=4)
     assert tuned.changes == {"prefill_chunk_tokens": 32, "weight_format": "bf16"}
     assert (tuned.workers, tuned.threads) == (None, None)
     assert tuned.kept == ("slots", "workers and threads")
