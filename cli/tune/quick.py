@@ -2,14 +2,13 @@
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from cli.tune.candidates import Candidate, slots_for
 from cli.tune.decision import Decision, Limits, decide
 from cli.tune.formats import size_bytes
 from cli.tune.search import Search
 from cli.tune.session import Session, Tell
-from cli.tune.setup import Plan, fits, make_bench, make_plan
+from cli.tune.setup import Plan, fits, make_bench, make_files, make_plan
 from cli.tune.trials import Load
 from shared.errors import SetupError
 from shared.models import ResolvedModel
@@ -69,18 +68,17 @@ def _enough(chosen: list[Candidate]) -> list[Candidate]:
 
 
 def measure_quick(settings: Settings, plan: Plan, chosen: list[Candidate], tell: Tell) -> Decision:
-    files: dict[str, Path] = {}
+    files = make_files(plan, settings)
     search = Search(
         candidates=chosen,
         default=next((c for c in chosen if c.weight_format == AS_IS), chosen[0]),
         single=chosen[-1],
         limits=plan.limits,
         budget_s=BUDGET_S,
+        making_s=files.expected_s,
         is_quick=True,
     )
     session = Session(
-        source=plan.model.path,
-        model_dir=settings.model_dir,
         search=search,
         bench=make_bench(plan, settings, files, window_s=1.0),
         files=files,
