@@ -24,8 +24,8 @@ from tests.unit.shared.test_gguf_header import make_gguf
 DEFAULT, SINGLE = Candidate("as-is", 2, 1, 8), Candidate("as-is", 1, 2, 16)
 BF16 = Candidate("bf16", 2, 1, 8)
 
-#: By format and number of workers: output tokens/s of 16 clients on two cores with AVX512-BF16, prompts as long
-#: as outputs. Of two workers: from the decode and prompt speeds that were measured with 8 sequences a core.
+#: By format and number of workers: output tokens/s of 16 clients on two cores with AVX512-BF16, prompts as
+#: long as outputs. Of two workers: from the decode and prompt speeds measured with 8 sequences each.
 MEDIANS = {
     ("as-is", 2): 143.0,
     ("as-is", 1): 125.0,
