@@ -8,9 +8,10 @@ Regime: a model that costs nothing (experiments/played_model.py) in place of lla
   step    the bare engine, every sequence decoding, no stop strings: plan, commit, detokenizing, the
           rest of the step, and events put into words for Redis. The model's own time is taken off.
   redis   a worker's whole loop (engine, link, RQ's books) against a Valkey of its own, jobs submitted
-          as the gateway does. Runs of two lengths, whose difference is the tokens' cost and the rest
-          the jobs'. Commands count those within scripts. While slots are free, each step asks for
-          jobs too. Heartbeats (one a second) and the gateway's reading are not in it.
+          as the gateway does. Runs of two lengths: what Redis counts more of in the longer one is the
+          tokens' cost, and the rest the jobs'. Commands count those within scripts. While slots are
+          free, each step asks for jobs too. Heartbeats (one a second) and the gateway's reading are not
+          in it.
 Counts of sequences are measured in turn, several times: medians, and the spread from smallest to
 largest. The last line of the output is JSON.
 

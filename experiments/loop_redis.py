@@ -1,7 +1,10 @@
 """A worker's whole loop over a played model and a real Valkey: what a step takes, and a token of Redis."""
 
+import statistics
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from time import perf_counter, thread_time
 from typing import Any
 
@@ -48,10 +51,11 @@ class RedisCost:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
+    """``steps_s`` and ``steps_cpu_s`` are from one decode of all jobs to the next."""
+
     traffic: Traffic
-    num_steps: int
-    spent_s: float
-    cpu_s: float
+    steps_s: list[float]
+    steps_cpu_s: list[float]
 
 
 class _EndingModel(PlayedModel):
@@ -59,7 +63,9 @@ class _EndingModel(PlayedModel):
 
     def __init__(self, drain: Drain, slots: int) -> None:
         super().__init__(slots=slots, context_tokens=CONTEXT_TOKENS)
-        self.num_steps = self.num_tokens = 0
+        self.num_tokens = 0
+        #: By number of rows: when a decode of so many began, by the clock and by this thread's CPU time.
+        self.decodes: dict[int, list[tuple[float, float]]] = defaultdict(list)
         self._drain = drain
 
     def sample_prefill(self, slot: int, index: int) -> int:
@@ -67,7 +73,7 @@ class _EndingModel(PlayedModel):
         return super().sample_prefill(slot, index)
 
     def decode(self, rows: Sequence[Row], indices: Sequence[int]) -> list[int]:
-        self.num_steps += 1
+        self.decodes[len(rows)].append((perf_counter(), thread_time()))
         self.num_tokens += len(rows)
         return super().decode(rows, indices)
 
@@ -85,12 +91,11 @@ def measure_redis(client: Redis, jobs: int, *, slots: int, tokens: int) -> Redis
     token, job = cost_of_tokens(
         short.traffic, long.traffic, jobs=jobs, short_tokens=short_tokens, long_tokens=tokens
     )
-    num_steps = long.num_steps - short.num_steps
     return RedisCost(
         token,
         job,
-        (long.spent_s - short.spent_s) / num_steps * 1e6,
-        (long.cpu_s - short.cpu_s) / num_steps * 1e6,
+        statistics.median(long.steps_s) * 1e6,
+        statistics.median(long.steps_cpu_s) * 1e6,
     )
 
 
@@ -105,14 +110,17 @@ def _run(client: Redis, jobs: int, slots: int, tokens: int) -> _Run:
         for number in range(jobs):
             text = make_text(number, PROMPT_CHARS)
             broker.submit(GenerateRequest(prompt=text, max_tokens=tokens, ignore_eos=True))
-        began_s, began_cpu_s = perf_counter(), thread_time()
         service.run()
-        spent_s, cpu_s = perf_counter() - began_s, thread_time() - began_cpu_s
         if model.num_tokens != jobs * tokens:
             raise RuntimeError(
                 f"{model.num_tokens} tokens were made of {jobs} jobs of {tokens}: they did not run together"
             )
-        return _Run(_look(client) - before, model.num_steps, spent_s, cpu_s)
+        pairs = list(pairwise(model.decodes[jobs]))
+        return _Run(
+            _look(client) - before,
+            [next_s - at_s for (at_s, _), (next_s, _) in pairs],
+            [next_s - at_s for (_, at_s), (_, next_s) in pairs],
+        )
 
 
 def _look(client: Redis) -> Traffic:

@@ -25,7 +25,7 @@ def test_a_step_is_one_round_trip_that_its_sequences_share() -> None:
     assert (one["sequences"], two["sequences"], result["slots"]) == (1, 2, 2)
     for row in (one, two):
         assert all(figure["median"] > 0 for figure in row["step"].values())
-        assert row["redis"]["step_us"]["median"] > row["redis"]["step_cpu_us"]["median"] > 0
+        assert all(figure["median"] > 0 for figure in row["redis"].values())
         # A token is an event of its stream; beside it, the news name who has one, once in a step.
         assert row["token_commands"]["xadd"] == 1 + 1 / row["sequences"]
     # A full worker appends; one with a free slot asks for jobs in the same round trip.
