@@ -64,6 +64,15 @@ def up(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="listen beyond loopback without API keys")
     ] = False,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1024,
+            help="clients at once that it is meant for: which of the records of `tune` is used; default: "
+            f"{_default('tune_concurrency')}",
+        ),
+    ] = None,
     no_tune: Annotated[
         bool,
         typer.Option("--no-tune", help="neither measure this machine nor use what `tune` found"),
@@ -82,6 +91,7 @@ def up(
     given["data_dir"] = data_dir.absolute() if data_dir else None
     given["insecure"] = insecure or None
     given["tune"] = False if no_tune else None
+    given["tune_concurrency"] = concurrency
     settings = load_settings(**{k: v for k, v in given.items() if v is not None})
     model_commands.pull_if_missing(settings)
     own_redis = redis_url is None and "MINI_VLLM_REDIS_URL" not in os.environ

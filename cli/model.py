@@ -83,6 +83,19 @@ def _pull_known(model: KnownModel, model_dir: Path, *, quiet: bool) -> None:
     print(f"{model.name}: {path} ({_mb(model.size_bytes)}, checksum right, {model.license})")
 
 
+@app.command("prepare")
+def prepare_command() -> None:
+    """Do what workers need before they start, as `up` does: what runs first in containers.
+
+    Fetches MINI_VLLM_MODEL if it is a known one, makes its copy in MINI_VLLM_WEIGHT_FORMAT, and, where there
+    is no record of `tune`, measures formats for up to 10 s: for MINI_VLLM_WORKERS on the cores that are
+    usable here, which are to be those of the workers. MINI_VLLM_TUNE=0 measures nothing.
+    """
+    from cli.prepare import prepare
+
+    prepare(load_settings())
+
+
 @app.command("list")
 def list_command() -> None:
     """List the known models, the GGUF files in the model directory, and their converted copies."""

@@ -13,12 +13,9 @@ for any number of jobs, is filled before. Keys are measured one by one as well (
 import argparse
 import json
 import statistics
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -28,103 +25,32 @@ from rich.progress import Progress
 from rich.table import Table
 
 from cli.card import load_1min, make_card, open_console, print_card
-from cli.embedded import server_binary
+from experiments.own_valkey import own_valkey
 from experiments.played_model import PlayedModel
+from experiments.played_worker import MODEL, played_worker
 from experiments.prompts import make_text
-from experiments.service import tethered
 from shared.admission import Limits
 from shared.broker import Broker
-from shared.connection import RedisError, connect
 from shared.keys import NEWS, PREFIX
-from shared.protocol import GenerateRequest, WorkerReport, WorkerState, to_wire
-from shared.scripts import run_script
+from shared.protocol import GenerateRequest
 from shared.settings import load_settings
-from worker.engine import Engine
-from worker.heart import Pulse
-from worker.intake import Intake
-from worker.link import Link
-from worker.pace import Pace
-from worker.service import Drain, Service
+from worker.service import Drain
 
-MODEL, WORKER = "played", "worker-0.played"
 _GIB = 1 << 30
-_START_TIMEOUT_S = 20.0
 
 
 @contextmanager
-def valkey() -> Iterator[Redis]:
-    with tempfile.TemporaryDirectory(prefix="mini-vllm-") as folder:
-        socket = Path(folder) / "s"
-        command = [str(server_binary()), "--port", "0", "--unixsocket", str(socket)]
-        command += ["--save", "", "--appendonly", "no", "--dir", folder]
-        server = subprocess.Popen(
-            tethered(command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
-        client = connect(f"unix://{socket}")
-        try:
-            end_s = time.monotonic() + _START_TIMEOUT_S
-            while not _answers(client):
-                if server.poll() is not None or time.monotonic() > end_s:
-                    raise RuntimeError("valkey-server did not start")
-                time.sleep(0.02)
-            yield client
-        finally:
-            client.close()
-            server.terminate()
-            server.wait()
-
-
-def _answers(client: Redis) -> bool:
-    try:
-        return bool(client.ping())
-    except RedisError:
-        return False
-
-
-@contextmanager
-def worker(client: Redis, socket_url: str) -> Iterator[None]:
-    """A worker's loop in a thread. It does not beat: its first beat lasts as long as all this."""
-    settings = load_settings()
-    report = WorkerReport(
-        name="worker-0", incarnation=WORKER, pid=1, host="h", model=MODEL, state=WorkerState.READY
-    )
-    run_script(client, "register", WORKER, 3_600_000, to_wire(report), MODEL)
-    backend = PlayedModel(slots=8, context_tokens=4096)
-    engine = Engine(
-        backend,
-        worker="worker-0",
-        chunk_tokens=settings.prefill_chunk_tokens,
-        pace=Pace(settings.prefill_stall_ms / 1000),
-    )
+def running_worker(client: Redis) -> Iterator[None]:
+    """A played worker's loop in a thread."""
     drain = Drain(0)
-    link = Link(
-        connect(socket_url),
-        incarnation=WORKER,
-        model=MODEL,
-        slots=8,
-        result_ttl_s=settings.result_ttl_s,
-        patience=settings.priority_patience,
-        may_wait=lambda: False,
-    )
-    intake = Intake(
-        connect(socket_url),
-        model=MODEL,
-        incarnation=WORKER,
-        heartbeat_ttl_s=3600,
-        result_ttl_s=settings.result_ttl_s,
-        on_stop=engine.cancel,
-        on_shutdown=drain.request,
-    )
-    intake.open()
-    service = Service(engine, link, intake, Pulse(60), drain, "worker-0")
-    thread = Thread(target=service.run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        drain.request()
-        thread.join(timeout=30)
-        intake.close()
+    with played_worker(client, PlayedModel(slots=8, context_tokens=4096), drain) as service:
+        thread = Thread(target=service.run, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            drain.request()
+            thread.join(timeout=30)
 
 
 def run_jobs(client: Redis, chars: int, tokens: int, count: int, progress: Progress) -> list[str]:
@@ -169,9 +95,8 @@ def bytes_of_keys(client: Redis, job_ids: list[str]) -> dict[str, float]:
 
 def measure_shape(shape: str, num_jobs: int, progress: Progress) -> dict[str, object]:
     chars, tokens = map(int, shape.split("/"))
-    with valkey() as client:
-        url = f"unix://{client.connection_pool.connection_kwargs['path']}"
-        with worker(client, url):
+    with own_valkey() as client:
+        with running_worker(client):
             # The news are full, and so is all else that does not grow with the jobs.
             run_jobs(client, 10, 1000, 48, progress)
             before, news_before = used_bytes(client)

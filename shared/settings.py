@@ -135,6 +135,12 @@ class Settings(Basics):
         description="use what `mini-vllm tune` found for this model and machine; `up` measures for up to "
         "10 s where there is nothing",
     )
+    tune_concurrency: int = Field(
+        16,
+        ge=1,
+        le=1024,
+        description="clients at once that this service is meant for: of several records the nearest is used",
+    )
     threads: int = Field(0, ge=0, le=512, description="per worker; 0 takes a share of the cores")
     workers: int = Field(
         0, ge=0, le=4096, description="meant to share this host's cores; 0: not known"

@@ -32,11 +32,18 @@ class Tuned:
         return text + (f" (explicit: {', '.join(self.kept)})" if self.kept else "")
 
 
-def apply_record(record: TuneRecord, settings: Settings, *, has_layout: bool) -> Tuned:
-    """``has_layout``: workers or threads were given; the record's are one choice, so none is used then."""
+def apply_record(
+    record: TuneRecord, settings: Settings, *, has_layout: bool, workers: int | None
+) -> Tuned:
+    """``has_layout``: workers or threads were given; the record's are one choice, so none is used then.
+    ``workers`` that are to share the load, if that is known: slots for another number of them would be too
+    many or too few."""
     explicit = settings.model_fields_set
     changes, kept = {}, []
+    is_other = workers is not None and workers != record.workers
     for name in _FIELDS:
+        if name == "slots" and is_other and name not in explicit:
+            continue
         if name not in explicit:
             changes[name] = getattr(record, name)
         elif getattr(settings, name) != getattr(record, name):

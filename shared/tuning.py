@@ -73,6 +73,13 @@ class TuneRecord(Frozen):
     def concurrency_class(self) -> int:
         return concurrency_class(self.concurrency)
 
+    @property
+    def choice(self) -> str:
+        return (
+            f"{self.weight_format}, {self.workers} x {self.threads} threads, {self.slots} slots, "
+            f"chunks of {self.prefill_chunk_tokens}"
+        )
+
     def __str__(self) -> str:
         made = datetime.fromtimestamp(self.made_at, UTC).strftime("%Y-%m-%d %H:%M")
         return f"{self.kind} record of {made} UTC for {self.concurrency_class} clients"
@@ -80,7 +87,7 @@ class TuneRecord(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``remarks`` say why other records are not used."""
+    """``remarks`` say why other records are not used, and whether this one is for another load."""
 
     record: TuneRecord | None
     remarks: tuple[str, ...] = ()
@@ -109,8 +116,9 @@ def has_records(model_dir: Path) -> bool:
     return any((model_dir / TUNING_FOLDER).glob("*.json"))
 
 
-def find_record(model_dir: Path, key: TuneKey) -> Found:
-    """The newest that a `tune` made for this model, machine and build, else a quick one."""
+def find_record(model_dir: Path, key: TuneKey, concurrency: int) -> Found:
+    """Of what a `tune` made for this model, machine and build, the record whose load is nearest to so many
+    clients, the larger of two that are as near; else a quick one."""
     fitting, remarks = [], []
     for path, record, problem in read_records(model_dir):
         if record is None:
@@ -120,8 +128,26 @@ def find_record(model_dir: Path, key: TuneKey) -> Found:
                 remarks.append(f"the {record} is not used: {difference}")
             else:
                 fitting.append(record)
-    fitting.sort(key=lambda record: (record.kind == "tuned", record.made_at))
-    return Found(fitting[-1] if fitting else None, tuple(remarks))
+    if not fitting:
+        return Found(None, tuple(remarks))
+    best = max(fitting, key=lambda record: _suitability(record, concurrency))
+    asked = f"MINI_VLLM_TUNE_CONCURRENCY={concurrency}"
+    for record in fitting:
+        if record is not best:
+            remarks.append(f"the {record} is not used: the {best} suits {asked} better")
+    if best.concurrency_class != concurrency_class(concurrency):
+        remarks.append(
+            f"no record is for {asked} clients; the nearest is for {best.concurrency_class}, and "
+            f"`mini-vllm tune --concurrency {concurrency}` makes one"
+        )
+    return Found(best, tuple(remarks))
+
+
+def _suitability(record: TuneRecord, concurrency: int) -> tuple[bool, int, int, float]:
+    """More is better."""
+    theirs, ours = record.concurrency_class, concurrency_class(concurrency)
+    distance = abs(theirs.bit_length() - ours.bit_length())
+    return record.kind == "tuned", -distance, theirs, record.made_at
 
 
 def read_records(model_dir: Path) -> Iterator[tuple[Path, TuneRecord | None, str]]:

@@ -103,7 +103,7 @@ def show(model: _Model = None) -> None:
     settings = load_settings(**_given(model))
     path = resolve_model(settings.model, settings.model_dir).path
     key = tune_key(path, settings.model_dir)
-    used = find_record(settings.model_dir, key)
+    used = find_record(settings.model_dir, key, settings.tune_concurrency)
     table = Table(
         *("", "model", "kind", "made (UTC)", "clients", "objective", "choice", "tok/s"),
         box=None,
@@ -125,8 +125,7 @@ def show(model: _Model = None) -> None:
             datetime.fromtimestamp(record.made_at, UTC).strftime("%Y-%m-%d %H:%M"),
             str(record.concurrency),
             record.objective,
-            f"{record.weight_format}, {record.workers} x {record.threads} threads, "
-            f"{record.slots} slots, chunks of {record.prefill_chunk_tokens}",
+            record.choice,
             f"{speed:.0f}",
         )
     if num_shown:

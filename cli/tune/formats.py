@@ -1,12 +1,9 @@
-"""Which weight formats are tried, and their files: made where they are not there yet."""
+"""Which weight formats are tried, and how large their files are."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from cli.convert import convert
-from cli.tune.runner import TrialFailed
 from shared.converted import converted_path
 from shared.gguf_header import ModelFacts
 from shared.weight_formats import AS_IS, WEIGHT_FORMATS, estimated_bytes, format_of, is_upcast
@@ -48,16 +45,3 @@ def fits_disk(facts: ModelFacts, source: Path, weight_format: str, model_dir: Pa
     if weight_format == AS_IS or converted_path(source, weight_format, model_dir).is_file():
         return True
     return size_bytes(facts, weight_format) <= shutil.disk_usage(model_dir).free * _DISK_SHARE
-
-
-def file_of(source: Path, weight_format: str, model_dir: Path, left_s: Callable[[], float]) -> Path:
-    """Makes it if need be. Raises ``TrialFailed`` where that takes longer than there is, and what
-    ``convert`` raises."""
-    if weight_format == AS_IS:
-        return source
-
-    def look_at_clock(_done: int, _expected: int) -> None:
-        if left_s() <= 0:
-            raise TrialFailed(f"converting to {weight_format} was not done when the time was over")
-
-    return convert(source, weight_format, model_dir, progress=look_at_clock)

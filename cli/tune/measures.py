@@ -6,7 +6,7 @@ rows and a prompt take, from which follows how a closed loop would go.
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cli.tune.candidates import Candidate
@@ -38,6 +38,22 @@ class Measure:
     prefill_tokens_per_s: float
     step_ms: float
     took_s: float = 0.0
+
+
+def known_invariance(candidate: Candidate, done: Iterable[Measure]) -> bool | None:
+    """Whether its tokens depend on the batch, as checks of others of its format found, with several threads
+    or one as it has. They compare a lone row with all slots at once: what held for more slots holds for
+    fewer, and what depends on a few depends on more. None: no check tells."""
+    for made in done:
+        other = made.candidate
+        is_alike = other.weight_format == candidate.weight_format and (other.threads > 1) == (
+            candidate.threads > 1
+        )
+        if is_alike and made.batch_invariant is True and other.slots >= candidate.slots:
+            return True
+        if is_alike and made.batch_invariant is False and other.slots <= candidate.slots:
+            return False
+    return None
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:

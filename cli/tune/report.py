@@ -7,6 +7,22 @@ from rich.table import Table
 from cli.tune.candidates import Candidate
 from cli.tune.decision import Decision, Row
 from cli.tune.measures import Measure
+from cli.tune.search import Search
+
+
+def expectation(search: Search) -> str:
+    """Said before anything is tried."""
+    num_candidates = len({search.default, *search.candidates, search.single})
+    words = f"{num_candidates} candidates"
+    makes = sorted(
+        name for name in {c.weight_format for c in search.candidates} if search.making_s(name)
+    )
+    if makes:
+        words += f"; {', '.join(makes)} to be made first, in about {search.planned_making_s:.0f} s"
+    words += f"; about {search.planned_s:.0f} s in all, and the budget is {search.budget_s:.0f} s"
+    if search.planned_s > search.budget_s:
+        words += ": what has no time is left out"
+    return words
 
 
 def make_table(decision: Decision) -> Table:

@@ -12,14 +12,14 @@ from cli.tune.decision import Decision, Limits, decide
 from cli.tune.formats import FormatChoice
 from cli.tune.plot import draw
 from cli.tune.progress import shown_progress
-from cli.tune.report import figures, make_table, sentence, to_json
+from cli.tune.report import expectation, figures, make_table, sentence, to_json
 from cli.tune.session import Session
-from cli.tune.setup import Plan, cores_in_use, make_bench, make_plan, make_search
+from cli.tune.setup import Plan, cores_in_use, make_bench, make_files, make_plan, make_search
 from cli.tune.trials import Load
 from shared.errors import SetupError
 from shared.models import resolve_model
 from shared.settings import Settings
-from shared.tuning import TuneRecord, save_record, tune_key
+from shared.tuning import TuneRecord, find_record, save_record, tune_key
 
 _MIN_WINDOW_S, _MAX_WINDOW_S = 1.0, 5.0
 #: Of the budget, one window.
@@ -53,7 +53,7 @@ def tune(settings: Settings, wish: Wish) -> None:
             markup=False,
         )
     began_s = time.monotonic()
-    session = _measure(settings, plan, wish)
+    session = _measure(settings, plan, wish, say)
     decision = decide(
         session.search.measures,
         plan.limits,
@@ -64,8 +64,9 @@ def tune(settings: Settings, wish: Wish) -> None:
     _tell(session, decision, wish)
     saved = None
     if decision.chosen and wish.keeps:
-        saved = save_record(settings.model_dir, make_record(settings, plan, decision, "tuned"))
-        print(f"`up` uses it from now on ({saved})")
+        record = make_record(settings, plan, decision, "tuned")
+        saved = save_record(settings.model_dir, record)
+        print(f"{who_uses(record, settings)} ({saved})")
     result = to_json(decision) | {
         "model": model.name,
         "objective": wish.limits.objective,
@@ -82,14 +83,22 @@ def tune(settings: Settings, wish: Wish) -> None:
         raise SetupError(sentence(decision, plan.default, plan.single, wish.limits.objective))
 
 
-def _measure(settings: Settings, plan: Plan, wish: Wish) -> Session:
+def who_uses(record: TuneRecord, settings: Settings) -> str:
+    """Of one that was kept just now: another may suit what `up` is asked for better."""
+    used = find_record(settings.model_dir, record.key, settings.tune_concurrency).record
+    if used is None or used.concurrency_class == record.concurrency_class:
+        return "`up` uses it from now on"
+    return f"`up --concurrency {record.concurrency}` uses it, and `up` alone the {used}"
+
+
+def _measure(settings: Settings, plan: Plan, wish: Wish, say: Console) -> Session:
     window_s = max(_MIN_WINDOW_S, min(_MAX_WINDOW_S, wish.budget_s * _WINDOW_SHARE))
-    files: dict[str, Path] = {}
+    files = make_files(plan, settings)
+    search = make_search(plan, wish.budget_s, files)
+    say.print(expectation(search), markup=False)
     with shown_progress(wish.budget_s) as tell:
         session = Session(
-            source=plan.model.path,
-            model_dir=settings.model_dir,
-            search=make_search(plan, wish.budget_s),
+            search=search,
             bench=make_bench(plan, settings, files, window_s),
             files=files,
             tell=tell,

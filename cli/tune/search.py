@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cli.tune.candidates import Candidate
 from cli.tune.decision import NOISY_SPREAD, Limits, Row, score, summarize
-from cli.tune.measures import Measure
+from cli.tune.measures import Measure, known_invariance
 
 #: Of the budget, for the short look at all.
 _COARSE_SHARE = 0.45
@@ -21,6 +21,8 @@ _MAX_FINALISTS = 3
 _NEAR = 0.85
 _REPEATS = 3
 _NOISY_REPEATS = 5
+#: Of a best one, that are tried.
+_USUAL_NEIGHBOURS = 2
 #: Until one was made.
 _GUESSED_S = {True: 3.0, False: 6.0}
 
@@ -42,6 +44,7 @@ class Search:
     limits: Limits
     budget_s: float
     neighbours: Callable[[Candidate], Iterable[Candidate]] = lambda _: ()
+    making_s: Callable[[str], float] = lambda _: 0.0  #: until the file of a format is there
     measures: dict[Candidate, list[Measure]] = field(default_factory=dict)
     failures: dict[Candidate, str] = field(default_factory=dict)
     is_quick: bool = False  #: a short look is all
@@ -66,6 +69,20 @@ class Search:
         fair = [row for row in rows if row.repeats] or rows
         return max(fair, key=self._score).measure.candidate if fair else None
 
+    @property
+    def planned_s(self) -> float:
+        """About how long all of it takes before anything was tried, files that are made included; more than
+        the budget where that is too short."""
+        looks = {self.default, *self.candidates, self.single}
+        num_full = min(len(looks), _MAX_FINALISTS + 2) + _USUAL_NEIGHBOURS
+        num_full += (_REPEATS - 1) * min(len(looks), _MAX_FINALISTS + 1)
+        trials_s = len(looks) * _GUESSED_S[True] + num_full * _GUESSED_S[False]
+        return trials_s + self.planned_making_s
+
+    @property
+    def planned_making_s(self) -> float:
+        return sum(self.making_s(name) for name in {c.weight_format for c in self.candidates})
+
     def _run(self) -> Generator[Trial, None, None]:
         yield from self._look_at_all()
         if self.is_quick:
@@ -82,7 +99,7 @@ class Search:
             if self.budget_s - self._left_s > self.budget_s * share:
                 self.is_out_of_time = True
                 return
-            if self._is_hopeless(candidate):
+            if self._is_hopeless(candidate) or self._is_refused(candidate):
                 continue
             yield from self._try(candidate, is_short=True, stage="first look")
 
@@ -121,13 +138,14 @@ class Search:
     ) -> Generator[Trial, None, None]:
         if candidate in self.failures:
             return
-        if self._left_s < self._expected_s(candidate, is_short):
+        expected_s = self.making_s(candidate.weight_format) + self.expected_s(candidate, is_short)
+        if self._left_s < expected_s:
             self.is_out_of_time = True
             return
         yield Trial(candidate, is_short, stage)
 
-    def _expected_s(self, candidate: Candidate, is_short: bool) -> float:
-        """As long as it took, or as the slowest of its kind."""
+    def expected_s(self, candidate: Candidate, is_short: bool) -> float:
+        """Of a trial: as long as it took, or as the slowest of its kind."""
         alike = [m for ms in self.measures.values() for m in ms if m.is_short == is_short]
         same = [m.took_s for m in alike if m.candidate == candidate]
         return max(same or [m.took_s for m in alike], default=_GUESSED_S[is_short])
@@ -140,6 +158,13 @@ class Search:
         if not mine or candidate in (self.default, self.single):
             return False
         return self._top(mine) < self._top(rows) * _HOPELESS
+
+    def _is_refused(self, candidate: Candidate) -> bool:
+        """By what a check of another layout has found."""
+        if not self.limits.deterministic or candidate in (self.default, self.single):
+            return False
+        done = [made for measures in self.measures.values() for made in measures]
+        return known_invariance(candidate, done) is False
 
     def _top(self, rows: Iterable[Row]) -> float:
         return max((self._score(row) for row in rows), default=0.0)

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from cli.tune.candidates import Candidate
-from cli.tune.formats import file_of
-from cli.tune.measures import Measure
+from cli.tune.format_files import FormatFiles
+from cli.tune.measures import Measure, known_invariance
 from cli.tune.search import Search, Trial
-from cli.tune.trials import TrialBench, needs_check
+from cli.tune.trials import TrialBench
 from shared.errors import ServiceError
 
 #: A trial that is nearly done when the time is over may still end.
@@ -23,11 +22,9 @@ class Session:
     """``tell`` hears of each trial before (without a measure) and after it. ``checks``: whether to look
     if tokens depend on the batch."""
 
-    source: Path
-    model_dir: Path
     search: Search
     bench: TrialBench
-    files: dict[str, Path]
+    files: FormatFiles
     tell: Tell
     checks: bool = True
     clock: Callable[[], float] = time.monotonic
@@ -50,14 +47,13 @@ class Session:
         candidate = trial.candidate
         self.tell(trial, None, "")
         try:
-            if candidate.weight_format not in self.files:
-                self.files[candidate.weight_format] = file_of(
-                    self.source, candidate.weight_format, self.model_dir, self._left_s
-                )
+            # What leaves no time for its trial is not made to the end.
+            needed_s = self.search.expected_s(candidate, trial.is_short)
+            self.files.make(candidate.weight_format, lambda: self._left_s() - needed_s)
             made = self.bench.try_out(
                 candidate,
                 is_short=trial.is_short,
-                checks=self.checks and not trial.is_short and needs_check(candidate, self._done),
+                checks=self._checks(trial),
                 deadline_s=self._end_s + _GRACE_S,
             )
         except ServiceError as error:
@@ -65,14 +61,23 @@ class Session:
             self.tell(trial, None, error.message)
             return
         if made.batch_invariant is None:
-            made = replace(made, batch_invariant=self._known_invariance(candidate))
+            made = replace(made, batch_invariant=known_invariance(candidate, self._done))
         self.search.note(made)
         self.tell(trial, made, "")
+
+    def _checks(self, trial: Trial) -> bool:
+        """Where only that may be chosen, the first look tells it: else full trials go to what is refused,
+        and what passes gets none."""
+        is_early = self.search.limits.deterministic or not trial.is_short
+        is_known = known_invariance(trial.candidate, self._done) is not None
+        return self.checks and is_early and not is_known
 
     def _give_up(self, candidate: Candidate, reason: str) -> None:
         self.search.fail(candidate, reason)
         self.problems.append(f"{candidate}: {reason}")
-        if candidate.weight_format not in self.files:  # it could not be made: none of its kind
+        if (
+            candidate.weight_format not in self.files.paths
+        ):  # it could not be made: none of its kind
             for other in self.search.candidates:
                 if other.weight_format == candidate.weight_format:
                     self.search.fail(other, reason)
@@ -80,16 +85,3 @@ class Session:
     @property
     def _done(self) -> list[Measure]:
         return [measure for measures in self.search.measures.values() for measure in measures]
-
-    def _known_invariance(self, candidate: Candidate) -> bool | None:
-        """What the check found for another layout of this format."""
-        return next(
-            (
-                made.batch_invariant
-                for made in self._done
-                if made.batch_invariant is not None
-                and made.candidate.weight_format == candidate.weight_format
-                and (made.candidate.threads > 1) == (candidate.threads > 1)
-            ),
-            None,
-        )

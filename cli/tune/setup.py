@@ -14,10 +14,10 @@ from cli.tune.candidates import (
     slots_for,
 )
 from cli.tune.decision import Limits
+from cli.tune.format_files import FormatFiles
 from cli.tune.formats import FormatChoice, fits_disk, size_bytes, wanted_formats
 from cli.tune.search import Search
 from cli.tune.trials import Load, TrialBench
-from shared.converted import converted_path
 from shared.cores import UsableCores, memory_available_bytes, usable_cores
 from shared.errors import SetupError
 from shared.footprint import footprint_of
@@ -98,9 +98,9 @@ def make_plan(
     )
 
 
-def make_search(plan: Plan, budget_s: float) -> Search:
+def make_search(plan: Plan, budget_s: float, files: FormatFiles) -> Search:
     allowed = set(plan.candidates)
-    own = [c for c in (plan.default, plan.single) if _fits(plan, c)]
+    own = [c for c in (plan.default, plan.single) if fits(plan, c)]
     default = plan.default if plan.default in own else plan.candidates[0]
     single = plan.single if plan.single in own else default
     formats = {candidate.weight_format for candidate in allowed}
@@ -110,28 +110,24 @@ def make_search(plan: Plan, budget_s: float) -> Search:
         single=single,
         limits=plan.limits,
         budget_s=budget_s,
+        making_s=files.expected_s,
         neighbours=lambda best: [
             c
             for c in neighbours(best, plan.load.concurrency)
-            if c.weight_format in formats and _fits(plan, c)
+            if c.weight_format in formats and fits(plan, c)
         ],
     )
 
 
-def make_bench(
-    plan: Plan, settings: Settings, files: dict[str, Path], window_s: float
-) -> TrialBench:
-    for name in {c.weight_format for c in plan.candidates}:
-        path = (
-            plan.model.path
-            if name == AS_IS
-            else converted_path(plan.model.path, name, settings.model_dir)
-        )
-        if path.is_file():
-            files[name] = path
-    files[AS_IS] = plan.model.path
+def make_files(plan: Plan, settings: Settings) -> FormatFiles:
+    files = FormatFiles(plan.model.path, plan.facts, settings.model_dir)
+    files.find({c.weight_format for c in plan.candidates})
+    return files
+
+
+def make_bench(plan: Plan, settings: Settings, files: FormatFiles, window_s: float) -> TrialBench:
     return TrialBench(
-        files=files,
+        files=files.paths,
         load=plan.load,
         machine=plan.machine,
         stall_ms=settings.prefill_stall_ms,
@@ -158,7 +154,7 @@ def cores_in_use(host_dir: Path) -> list[str]:
     return held
 
 
-def _fits(plan: Plan, candidate: Candidate) -> bool:
+def fits(plan: Plan, candidate: Candidate) -> bool:
     need = least_bytes(
         candidate, size_bytes(plan.facts, candidate.weight_format), plan.limits.kv_bytes_per_slot
     )

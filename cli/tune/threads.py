@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +10,7 @@ from cli.tune.candidates import Candidate
 from cli.tune.decision import Limits
 from cli.tune.measures import Measure
 from cli.tune.report import figures, to_fields
-from cli.tune.setup import make_bench, make_plan
+from cli.tune.setup import make_bench, make_files, make_plan
 from cli.tune.trials import Load
 from shared.converted import weights_path
 from shared.models import ResolvedModel, resolve_model
@@ -29,8 +28,7 @@ def tune_threads(settings: Settings, load: Load) -> None:
     plan = make_plan(
         settings, ResolvedModel(model.name, weights), load, formats="as-is", limits=Limits()
     )
-    files: dict[str, Path] = {}
-    bench = make_bench(plan, settings, files, _WINDOW_S)
+    bench = make_bench(plan, settings, make_files(plan, settings), _WINDOW_S)
     made: list[Measure] = []
     say = Console(stderr=True, highlight=False)
     try:

@@ -1,7 +1,7 @@
 """The trials of one model: its files in each format, the load, and how long a trial may take."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,13 +82,3 @@ class TrialBench:
             stall_ms=self.stall_ms,
             took_s=self.clock() - began_s,
         )
-
-
-def needs_check(candidate: Candidate, done: Sequence[Measure]) -> bool:
-    """Whether tokens depend on the batch is a matter of the format and of several threads or one."""
-    return not any(
-        m.batch_invariant is not None
-        and m.candidate.weight_format == candidate.weight_format
-        and (m.candidate.threads > 1) == (candidate.threads > 1)
-        for m in done
-    )

@@ -159,6 +159,18 @@ def test_up_uses_a_record_and_says_so_unless_told_otherwise(home: Path, tmp_path
         up.stop()
 
 
+def test_up_uses_the_record_of_the_load_that_it_is_asked_for(home: Path, tmp_path: Path) -> None:
+    save_record(home, record_of(home, concurrency=16, slots=3))
+    save_record(home, record_of(home, concurrency=1, slots=2))
+    up = Up(tmp_path, "--concurrency", "1", MINI_VLLM_TUNE="1").wait_ready()
+    try:
+        assert "for 16 clients is not used" in up.output
+        assert "suits MINI_VLLM_TUNE_CONCURRENCY=1 better" in up.output
+        assert _workers(up)[0]["slots"] == 2
+    finally:
+        up.stop()
+
+
 def test_up_does_not_use_another_machines_record_and_says_why(home: Path, tmp_path: Path) -> None:
     key = tune_key(home / model_path().name, home).model_copy(update={"cpu": "Abacus"})
     save_record(home, record_of(home, key=key))

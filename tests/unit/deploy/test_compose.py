@@ -54,6 +54,27 @@ def test_workers_are_told_no_secret_of_the_gateway(project: dict[str, Any]) -> N
     assert not _settings_of(project["services"]["worker"]) & GATEWAY_ALONE
 
 
+def test_what_is_measured_before_the_workers_holds_for_them(project: dict[str, Any]) -> None:
+    """Alike in all that a record is of: else they would not find it, or run what was not measured."""
+    model, worker = project["services"]["model"], project["services"]["worker"]
+    assert model["command"] == ["mini-vllm", "model", "prepare"]
+    assert model["cpuset"] == worker["cpuset"]
+    assert model["environment"].items() <= worker["environment"].items()
+    assert _settings_of(model) == {
+        *("model", "workers", "threads", "slots", "context_tokens", "prefill_stall_ms"),
+        *("tune", "tune_concurrency", "weight_format", "weights_sharing"),
+    }
+    assert worker["depends_on"]["model"] == {"condition": "service_completed_successfully"}
+
+
+def test_what_measures_sees_the_cores_that_are_taken_and_keeps_its_record(
+    project: dict[str, Any],
+) -> None:
+    model, worker = project["services"]["model"], project["services"]["worker"]
+    assert model["volumes"] == ["${MODELS:-models}:/models", "host:/run/mini-vllm:ro"]
+    assert set(worker["volumes"]) == {"${MODELS:-models}:/models:ro", "host:/run/mini-vllm"}
+
+
 def test_what_settles_it_elsewhere_is_in_the_image() -> None:
     image = (ROOT / "Dockerfile").read_text()
     for name, where in ELSEWHERE.items():

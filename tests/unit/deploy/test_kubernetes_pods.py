@@ -159,9 +159,18 @@ def test_the_workers_of_a_node_share_one_host_directory() -> None:
     owner = f"{context['runAsUser']}:{context['runAsGroup']}"
     assert makes_it["args"] == ["chown", owner, str(settings.host_dir)]
     assert makes_it["volumeMounts"] == [mounts[volume["name"]]]
-    assert pulls["args"][:4] == ["mini-vllm", "model", "pull", "$(MINI_VLLM_MODEL)"]
-    assert {e["name"] for e in pulls["env"]} >= {"MINI_VLLM_MODEL", "MINI_VLLM_MODEL_DIR"}
-    assert environment_of(pulls)["MINI_VLLM_MODEL_DIR"] == str(settings.model_dir)
+    assert pulls["args"] == ["mini-vllm", "model", "prepare"]
+    prepared, run = environment_of(pulls), environment_of(main_container_of("worker"))
+    names = ("MODEL", "MODEL_DIR", "HOST_DIR", "WEIGHT_FORMAT", "TUNE")
+    for name in names:
+        assert prepared[f"MINI_VLLM_{name}"] == run[f"MINI_VLLM_{name}"], name
+
+
+def test_all_pods_run_one_copy_of_the_weights() -> None:
+    """Each would measure on its own node, and choose for itself."""
+    settings = settings_of("worker")
+    assert not settings.tune
+    assert "weight_format" in settings.model_fields_set
 
 
 def test_all_gateways_keep_their_files_on_one_volume_with_room_for_them() -> None:

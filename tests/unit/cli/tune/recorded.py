@@ -9,9 +9,10 @@ from cli.tune.measures import Measure
 _DATA = Path(__file__).parents[3] / "data"
 
 
-def recorded() -> dict[Candidate, list[Measure]]:
+def recorded(name: str = "tune_measures") -> dict[Candidate, list[Measure]]:
+    """``tune_measures`` is of a short, unlucky run, ``tune_measures_whole`` of one with all repeats."""
     measures: dict[Candidate, list[Measure]] = {}
-    for fields in json.loads((_DATA / "tune_measures.json").read_text())["measures"]:
+    for fields in json.loads((_DATA / f"{name}.json").read_text())["measures"]:
         candidate = Candidate(**fields["candidate"])
         measures.setdefault(candidate, []).append(Measure(**fields | {"candidate": candidate}))
     return measures

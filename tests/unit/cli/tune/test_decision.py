@@ -33,6 +33,36 @@ def test_recorded_repeats_that_differ_are_called_noisy() -> None:
     assert decision.chosen.repeats
 
 
+def test_of_a_whole_recorded_run_the_upcast_copy_wins_clearly_though_it_was_noisy() -> None:
+    decision = decided(recorded("tune_measures_whole"))
+    assert decision.chosen is not None
+    assert decision.chosen.measure.candidate == Candidate("bf16", 2, 1, 8, 32)
+    assert decision.chosen.repeats == 5
+    assert decision.gain_over_default == pytest.approx(2.02, abs=0.01)
+    assert decision.gain_over_single == pytest.approx(1.91, abs=0.01)
+    assert "repeats of one candidate differ by up to 66%" in decision.noise
+    assert decision.rows[-1].measure.candidate.weight_format == "as-is"
+    # What was looked at shortly only is in the table, and no more.
+    (estimate,) = [row for row in decision.rows if not row.repeats]
+    assert estimate.measure.candidate == Candidate("f16", 1, 2, 16)
+
+
+def test_of_a_whole_recorded_run_the_best_that_fits_wins() -> None:
+    """The two workers take 2.2 GB with the context of the service, one process 2.0 GB."""
+    limits = Limits(memory_bytes=2_100_000_000, kv_bytes_per_slot=100_270_080)
+    decision = decided(recorded("tune_measures_whole"), limits)
+    assert chosen(decision) == Candidate("bf16", 1, 2, 16)
+    assert "more than the 2.1 GB it may" in refusals(decision)[BF16]
+
+
+def test_of_a_whole_recorded_run_all_but_what_was_not_checked_is_deterministic() -> None:
+    decision = decided(recorded("tune_measures_whole"), Limits(deterministic=True))
+    assert chosen(decision) == Candidate("bf16", 2, 1, 8, 32)
+    assert {candidate: why for candidate, why in refusals(decision).items() if why} == {
+        Candidate("f16", 1, 2, 16): "not checked whether its tokens depend on the batch"
+    }
+
+
 def test_one_lucky_repeat_does_not_win() -> None:
     lucky = [made(SINGLE, 100), made(SINGLE, 400), made(SINGLE, 100)]
     steady = [made(BF16, 150), made(BF16, 155), made(BF16, 152)]

@@ -1,8 +1,9 @@
 import pytest
 
 from cli.tune.candidates import Candidate
-from cli.tune.measures import measure, percentile
+from cli.tune.measures import known_invariance, measure, percentile
 from shared.trials import RequestShape, Step, TrialReport
+from tests.unit.cli.tune.recorded import made
 
 BF16 = Candidate("bf16", 2, 1, 8)
 SHAPES = [RequestShape(prompt_tokens=64, output_tokens=64)]
@@ -76,3 +77,22 @@ def test_percentiles_are_values_that_were_measured() -> None:
     assert percentile([3.0, 1.0, 2.0], 50) == 2.0
     assert percentile([1.0, 2.0], 99) == 2.0
     assert percentile([], 50) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "candidate", "expected"),
+    [
+        (True, Candidate("bf16", 1, 1, 8), True),
+        (True, Candidate("bf16", 4, 1, 4), True),
+        (True, Candidate("bf16", 2, 1, 16), None),  # iq4_nl: alike up to 7 rows, not with 8
+        (False, Candidate("bf16", 2, 1, 16), False),
+        (False, Candidate("bf16", 2, 1, 4), None),
+        (True, Candidate("bf16", 1, 2, 8), None),
+        (False, Candidate("f16", 2, 1, 8), None),
+        (None, Candidate("bf16", 2, 1, 8), None),
+    ],
+)
+def test_a_check_tells_of_others_of_its_format_as_far_as_it_went(
+    found: bool | None, candidate: Candidate, expected: bool | None
+) -> None:
+    assert known_invariance(candidate, [made(BF16, 100, invariant=found)]) is expected

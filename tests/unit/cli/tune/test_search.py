@@ -1,5 +1,6 @@
 from cli.tune.candidates import Candidate, all_candidates, neighbours
-from cli.tune.decision import Limits
+from cli.tune.decision import Limits, decide
+from cli.tune.report import expectation
 from cli.tune.search import Search, Trial
 from tests.unit.cli.tune.recorded import made, recorded
 
@@ -120,3 +121,63 @@ def test_one_lucky_look_does_not_keep_the_others_from_their_full_trial() -> None
         else:
             it.fail(trial.candidate, "is not played")
     assert BF16 in {t.candidate for t in tried if not t.is_short}
+
+
+def played_seconds(it: Search, making_s: float, *, trial_s: float = 3.0) -> tuple[float, set[str]]:
+    """Of a run in which a file takes so long to make, and a trial so long; the formats that were tried."""
+    spent_s, there = 0.0, {"as-is"}
+    it.making_s = lambda name: 0.0 if name in there else making_s
+    while trial := it.next(it.budget_s - spent_s):
+        spent_s += it.making_s(trial.candidate.weight_format) + trial_s
+        there.add(trial.candidate.weight_format)
+        speed = {"as-is": 100, "bf16": 300, "f16": 150}[trial.candidate.weight_format]
+        it.note(made(trial.candidate, speed, is_short=trial.is_short, took_s=trial_s))
+    return spent_s, there
+
+
+def test_files_that_are_to_be_made_are_within_the_budget() -> None:
+    spent_s, tried = played_seconds(search(budget_s=60.0), making_s=10.0)
+    assert spent_s <= 60
+    assert tried == set(FORMATS)
+    it = search(budget_s=60.0)
+    spent_s, tried = played_seconds(it, making_s=58.0)
+    assert (spent_s <= 60, tried, it.is_out_of_time) == (True, {"as-is"}, True)
+
+
+def test_files_that_are_to_be_made_are_in_the_time_that_is_told() -> None:
+    alone = search().planned_s
+    assert alone > len(ALL)
+    it = search(making_s=lambda name: {"bf16": 20.0, "f16": 30.0}.get(name, 0.0))
+    assert it.planned_making_s == 50
+    assert it.planned_s == alone + 50
+    assert expectation(search(budget_s=1000.0)).endswith("and the budget is 1000 s")
+    words = expectation(search(budget_s=60.0, making_s=it.making_s))
+    assert "bf16, f16 to be made first, in about 50 s" in words
+    assert words.endswith("the budget is 60 s: what has no time is left out")
+
+
+def play_checked(it: Search, speeds: dict[str, float], invariant: set[str]) -> None:
+    """As a session: a candidate is checked in its first look, unless another of its kind was."""
+    while trial := it.next(it.budget_s):
+        candidate = trial.candidate
+        known = candidate.weight_format in invariant
+        speed = speeds[candidate.weight_format] * (0.9 if candidate.threads > 1 else 1)
+        it.note(made(candidate, speed, is_short=trial.is_short, invariant=known))
+
+
+def test_a_deterministic_search_gives_its_full_trials_to_what_may_be_chosen() -> None:
+    """The three fastest depend on the batch: they once took all full trials, and the default won."""
+    speeds = {"as-is": 100.0, "q4_k_m": 400.0, "iq4_nl": 390.0, "q6_k": 380.0, "bf16": 300.0}
+    limits = Limits(deterministic=True)
+    it = search(candidates=all_candidates(speeds, 2, 16), limits=limits)
+    play_checked(it, speeds, {"as-is", "bf16"})
+    full = {m.candidate.weight_format for ms in it.measures.values() for m in ms if not m.is_short}
+    assert full == {"as-is", "bf16"}
+    decision = decide(it.measures, limits, default=DEFAULT, single=SINGLE)
+    assert decision.chosen is not None
+    assert decision.chosen.measure.candidate == BF16
+    assert decision.chosen.repeats > 1
+    looked_at = {c.weight_format: 0 for c in it.measures}
+    for candidate in it.measures:
+        looked_at[candidate.weight_format] += 1
+    assert looked_at["q4_k_m"] == 2, "with one thread and with two: neither tells of the other"
