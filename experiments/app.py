@@ -1,0 +1,58 @@
+"""The commands of `mini-vllm experiment`. What an experiment does with its options is its own."""
+
+from typing import Annotated
+
+import typer
+
+from experiments.frame.setting import parse_points
+from experiments.kv_cache.study import STUDY as KV_CACHE
+from experiments.options import (
+    Compare,
+    Given,
+    Model,
+    Out,
+    Plots,
+    Quick,
+    Rounds,
+    Threads,
+    carry_out,
+)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="What makes CPU inference fast, measured on this machine.\n\n"
+    "Each experiment prints what it ran on, a table, a paragraph that says what it shows here, and as its "
+    "last line JSON; it keeps the JSON and a plot (PNG, SVG). Ctrl-C keeps what was measured.",
+)
+
+
+@app.callback()
+def _experiments() -> None:
+    """Without it, a single command would take the place of all."""
+
+
+@app.command("kv-cache")
+def kv_cache(
+    lengths: Annotated[
+        str | None, typer.Option(help="tokens of answers; 10,25,50,100, of --quick 4,8,16,24")
+    ] = None,
+    model: Model = None,
+    quick: Quick = False,
+    rounds: Rounds = None,
+    threads: Threads = None,
+    out: Out = None,
+    compare: Compare = None,
+    plots: Plots = True,
+) -> None:
+    """The same greedy answer with the KV cache, and with everything recomputed for each token.
+
+    Totals, time per token, the slowdown, and whether the tokens are the same.
+
+    Example: mini-vllm experiment kv-cache --lengths 10,50
+    """
+    given = Given(model, quick, rounds, threads, out, compare, plots)
+    setting = given.setting(points=parse_points(lengths, "--lengths"))
+    raise typer.Exit(carry_out(KV_CACHE, setting, given))

@@ -1,0 +1,65 @@
+"""The card of a run: the machine and what it can do at best, the model, the versions. Made before the load."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from cli.card import make_card
+from experiments.frame.setting import Setting
+from shared.cores import memory_rooms
+from shared.errors import SetupError
+from shared.machine import llama_build
+from worker.placement import choose_cores
+
+_LIMIT_S = 120.0
+
+
+def complete_card(setting: Setting) -> dict[str, object]:
+    card = make_card()
+    machine, facts = setting.machine, setting.facts
+    limits = [room.free_bytes for room in memory_rooms() if room.is_container]
+    card |= {
+        "physical_cores": len({machine.physical[core] for core in machine.cores}),
+        "cgroup_memory_left_mb": round(min(limits) / 1e6) if limits else None,
+        "threads": setting.threads,
+        "model": setting.model.path.name,
+        "model_mb": round(facts.size_bytes / 1e6, 1),
+        "architecture": facts.architecture,
+        "parameters_m": round(facts.num_parameters / 1e6, 1),
+        "layers": facts.num_layers,
+        "context_tokens": facts.context_tokens,
+        "kv_bytes_per_token": facts.kv_bytes_per_token,
+        "mini_vllm": version("mini-vllm"),
+        "llama_cpp": llama_build(),
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return card | measure_memory(setting)
+
+
+def measure_memory(setting: Setting) -> dict[str, object]:
+    """Of one core and of all that are used: read bandwidth, and multiplying, in processes of their own."""
+    counts = sorted({1, setting.threads})
+    found = [_measure(choose_cores(setting.machine.cores, n, setting.machine)) for n in counts]
+    return {
+        "read_gb_per_s": {str(entry["threads"]): entry["read_gb_per_s"] for entry in found},
+        "f32_gflop_per_s": {str(entry["threads"]): entry["f32_gflop_per_s"] for entry in found},
+    }
+
+
+def _measure(cores: Sequence[int]) -> dict[str, float]:
+    command = [
+        *(sys.executable, "-P", "-m", "cli.tether", "SIGKILL", str(os.getpid()), "--"),
+        *(sys.executable, "-P", "-m", "experiments.probe.bandwidth", ",".join(map(str, cores))),
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=True)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise SetupError(
+            f"the read bandwidth of this machine cannot be measured: {error}"
+        ) from None
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
