@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from experiments.frame.setting import parse_points
+from experiments.cache_complexity.study import STUDY as CACHE_COMPLEXITY
 from experiments.kv_cache.study import STUDY as KV_CACHE
 from experiments.options import (
     Compare,
@@ -56,3 +57,28 @@ def kv_cache(
     given = Given(model, quick, rounds, threads, out, compare, plots)
     setting = given.setting(points=parse_points(lengths, "--lengths"))
     raise typer.Exit(carry_out(KV_CACHE, setting, given))
+
+
+@app.command("cache-complexity")
+def cache_complexity(
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="the longest answer; 2048, of --quick 448")
+    ] = None,
+    model: Model = None,
+    quick: Quick = False,
+    rounds: Rounds = None,
+    threads: Threads = None,
+    out: Out = None,
+    compare: Compare = None,
+    plots: Plots = True,
+) -> None:
+    """What an answer costs by its length, with the KV cache and without: a + bN + cN² of each.
+
+    Tokens processed and estimated floating point operations beside time, and where the curves leave the
+    theory.
+
+    Example: mini-vllm experiment cache-complexity --max-tokens 1024
+    """
+    given = Given(model, quick, rounds, threads, out, compare, plots)
+    points = () if max_tokens is None else (max_tokens,)
+    raise typer.Exit(carry_out(CACHE_COMPLEXITY, given.setting(points=points), given))

@@ -11,7 +11,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["DASHES", "MARKERS", "SHADES", "draw_line", "label", "panels", "whiskers"]
+__all__ = [
+    "DASHES",
+    "MARKERS",
+    "SHADES",
+    "draw_line",
+    "label",
+    "mark",
+    "panels",
+    "scale_y",
+    "whiskers",
+]
 
 _TITLE_CHARS = 95
 _OTHER = "#999999"
@@ -76,3 +86,22 @@ def whiskers(spreads: "Sequence[Mapping[str, Any]]") -> tuple[list[float], list[
         [spread["median"] - spread["least"] for spread in spreads],
         [spread["most"] - spread["median"] for spread in spreads],
     )
+
+
+def mark(axes: "Axes", xs: "Sequence[float]") -> None:
+    """At what was measured, on a scale of doublings where it is far apart."""
+    points = sorted(set(xs))
+    if points[0] > 0 and points[-1] / points[0] >= 8:
+        axes.set_xscale("log", base=2)
+    axes.set_xticks(points, [f"{x:g}" for x in points])
+    axes.minorticks_off()
+
+
+def scale_y(axes: "Axes") -> None:
+    """By factors, with numbers that can be read."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from experiments.frame.canvas import draw_line, label, panels, whiskers
+from experiments.frame.canvas import draw_line, label, panels, scale_y, whiskers
 from experiments.frame.study import Run
 from experiments.kv_cache.judging import takeaway
 
@@ -35,7 +35,8 @@ def draw(runs: Sequence[Run]) -> "Figure":
             places = list(range(2, len(times_ms) + 2))
             draw_line(tokens, places, times_ms, number, name, is_other=is_other, has_marks=False)
     totals.set_ylim(bottom=0)
-    tokens.set_yscale("log")
+    scale_y(tokens)
+    totals.set_xticks([row["tokens"] for row in runs[0].figures["rows"]])
     label(totals, "tokens of the answer", "seconds for the whole answer", title="the answer")
     label(tokens, "place of the token in the answer", "ms for this token (log)", title="each token")
     return figure
