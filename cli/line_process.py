@@ -15,13 +15,13 @@ from shared.errors import ServiceError
 class LineProcess:
     """``error`` is what a process raises that gives no line in time, or ends."""
 
-    def __init__(self, module: str, *, error: type[ServiceError]) -> None:
+    def __init__(self, module: str, *arguments: str, error: type[ServiceError]) -> None:
         self._error = error
         self._words: IO[Any] = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-P", "-m", "cli.tether", "SIGKILL", str(os.getpid()), "--"),
-                *(sys.executable, "-P", "-m", module),
+                *(sys.executable, "-P", "-m", module, *arguments),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

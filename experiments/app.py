@@ -5,6 +5,8 @@ from typing import Annotated
 import typer
 
 from experiments.frame.setting import parse_points
+from experiments.batching.study import STUDY as BATCHING
+from experiments.threads.study import STUDY as THREADS
 from experiments.cache_complexity.study import STUDY as CACHE_COMPLEXITY
 from experiments.kv_cache.study import STUDY as KV_CACHE
 from experiments.options import (
@@ -82,3 +84,49 @@ def cache_complexity(
     given = Given(model, quick, rounds, threads, out, compare, plots)
     points = () if max_tokens is None else (max_tokens,)
     raise typer.Exit(carry_out(CACHE_COMPLEXITY, given.setting(points=points), given))
+
+
+@app.command("threads")
+def threads_command(
+    threads: Annotated[
+        str | None,
+        typer.Option(help="numbers of threads, as 1,2,4; 1 to all cores, one more, twice as many"),
+    ] = None,
+    model: Model = None,
+    quick: Quick = False,
+    rounds: Rounds = None,
+    out: Out = None,
+    compare: Compare = None,
+    plots: Plots = True,
+) -> None:
+    """Decode and prompt speed by number of threads, at rest and beside a busy neighbour.
+
+    Says which share of the machine's measured read bandwidth decoding makes use of.
+
+    Example: mini-vllm experiment threads --threads 1,2
+    """
+    given = Given(model, quick, rounds, None, out, compare, plots)
+    setting = given.setting(points=parse_points(threads, "--threads"))
+    raise typer.Exit(carry_out(THREADS, setting, given))
+
+
+@app.command("batching")
+def batching(
+    sequences: Annotated[
+        str | None, typer.Option(help="in a step, as 1,4,16; 1 to 32, of --quick 1 to 16")
+    ] = None,
+    model: Model = None,
+    quick: Quick = False,
+    rounds: Rounds = None,
+    threads: Threads = None,
+    out: Out = None,
+    compare: Compare = None,
+    plots: Plots = True,
+) -> None:
+    """Tokens per second and the time between tokens by the number of sequences, with the roofline.
+
+    Example: mini-vllm experiment batching --sequences 1,2,4,8
+    """
+    given = Given(model, quick, rounds, threads, out, compare, plots)
+    setting = given.setting(points=parse_points(sequences, "--sequences"))
+    raise typer.Exit(carry_out(BATCHING, setting, given))

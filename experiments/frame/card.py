@@ -13,7 +13,6 @@ from experiments.frame.setting import Setting
 from shared.cores import memory_rooms
 from shared.errors import SetupError
 from shared.machine import llama_build
-from worker.placement import choose_cores
 
 _LIMIT_S = 120.0
 
@@ -37,13 +36,12 @@ def complete_card(setting: Setting) -> dict[str, object]:
         "llama_cpp": llama_build(),
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    return card | measure_memory(setting)
+    return card | measure_memory(setting, sorted({1, setting.threads}))
 
 
-def measure_memory(setting: Setting) -> dict[str, object]:
-    """Of one core and of all that are used: read bandwidth, and multiplying, in processes of their own."""
-    counts = sorted({1, setting.threads})
-    found = [_measure(choose_cores(setting.machine.cores, n, setting.machine)) for n in counts]
+def measure_memory(setting: Setting, counts: Sequence[int]) -> dict[str, object]:
+    """Of so many cores together: read bandwidth, and multiplying, in processes of their own."""
+    found = [_measure(setting.cores_for(count)) for count in counts]
     return {
         "read_gb_per_s": {str(entry["threads"]): entry["read_gb_per_s"] for entry in found},
         "f32_gflop_per_s": {str(entry["threads"]): entry["f32_gflop_per_s"] for entry in found},

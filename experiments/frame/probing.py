@@ -43,6 +43,10 @@ class Probe:
             check_s=check_s,
         )
 
+    @property
+    def threads(self) -> int:
+        return self._plan.threads
+
     def __enter__(self) -> "Probe":
         self._process = LineProcess("experiments.probe", error=ProbeFailed)
         try:

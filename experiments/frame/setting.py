@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from shared.cores import UsableCores, memory_rooms, usable_cores
+from shared.cores import UsableCores, memory_available_bytes, memory_rooms, usable_cores
 from shared.errors import BadRequest, SetupError
-from shared.footprint import check_fit
+from shared.footprint import check_fit, footprint_of
 from shared.gguf_header import ModelFacts, read_facts
 from shared.models import ResolvedModel, resolve_model
 from shared.settings import Settings
@@ -55,9 +54,18 @@ class Setting:
                 field=field_name,
             )
 
-    def check_memory(self, *, slots: int, context_tokens: int, path: Path | None = None) -> None:
-        """Raises ``SetupError`` where a probe of this shape cannot run."""
-        facts = read_facts(path) if path else self.facts
+    def check_memory(self, *, slots: int, context_tokens: int, processes: int = 1) -> None:
+        """Raises ``SetupError`` where so many probes of this shape cannot run at once."""
+        facts = self.facts
+        need = footprint_of(facts, slots=slots, context_tokens=context_tokens)
+        whole_bytes = need.shared_weights_bytes + processes * need.private_bytes
+        free_bytes = memory_available_bytes()
+        if processes > 1 and whole_bytes > free_bytes:
+            raise SetupError(
+                f"not enough memory: {processes} processes with this model take "
+                f"{whole_bytes / 1e6:.0f} MB, and {free_bytes / 1e6:.0f} MB are free; take a smaller "
+                "model, or fewer of them"
+            )
         try:
             check_fit(
                 facts,
