@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from experiments.frame.setting import parse_points
 from experiments.batching.study import STUDY as BATCHING
-from experiments.threads.study import STUDY as THREADS
 from experiments.cache_complexity.study import STUDY as CACHE_COMPLEXITY
+from experiments.frame.setting import parse_points
 from experiments.kv_cache.study import STUDY as KV_CACHE
+from experiments.layouts.study import STUDY as LAYOUTS
 from experiments.options import (
     Compare,
     Given,
@@ -20,6 +20,9 @@ from experiments.options import (
     Threads,
     carry_out,
 )
+from experiments.prefix_cache.study import STUDY as PREFIX_CACHE
+from experiments.quantization.study import STUDY as QUANTIZATION
+from experiments.threads.study import STUDY as THREADS
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -130,3 +133,74 @@ def batching(
     given = Given(model, quick, rounds, threads, out, compare, plots)
     setting = given.setting(points=parse_points(sequences, "--sequences"))
     raise typer.Exit(carry_out(BATCHING, setting, given))
+
+
+@app.command("prefix-cache")
+def prefix_cache(
+    prefixes: Annotated[
+        str | None, typer.Option(help="tokens, as 64,512; 64 to 2048, of --quick 64 to 512")
+    ] = None,
+    model: Model = None,
+    quick: Quick = False,
+    rounds: Rounds = None,
+    threads: Threads = None,
+    out: Out = None,
+    compare: Compare = None,
+    plots: Plots = True,
+) -> None:
+    """Time to the first token of a prompt whose beginning is known: computed again, restored from a
+    snapshot, still in the same slot.
+
+    Example: mini-vllm experiment prefix-cache --prefixes 128,512
+    """
+    given = Given(model, quick, rounds, threads, out, compare, plots)
+    setting = given.setting(points=parse_points(prefixes, "--prefixes"))
+    raise typer.Exit(carry_out(PREFIX_CACHE, setting, given))
+
+
+@app.command("layouts")
+def layouts(
+    clients: Annotated[
+        int | None, typer.Option(min=1, help="that ask at once; 16, of --quick 8")
+    ] = None,
+    model: Model = None,
+    quick: Quick = False,
+    rounds: Rounds = None,
+    out: Out = None,
+    compare: Compare = None,
+    plots: Plots = True,
+) -> None:
+    """One worker with all cores against one for each core, at rest and beside a busy neighbour.
+
+    Example: mini-vllm experiment layouts --clients 8
+    """
+    given = Given(model, quick, rounds, None, out, compare, plots)
+    points = () if clients is None else (clients,)
+    raise typer.Exit(carry_out(LAYOUTS, given.setting(points=points), given))
+
+
+@app.command("quantization")
+def quantization(
+    formats: Annotated[
+        str | None,
+        typer.Option(
+            help="as bf16,q4_0; the model's own, f16, bf16, q8_0, q4_k_m, q4_0, iq4_nl; of --quick fewer"
+        ),
+    ] = None,
+    model: Model = None,
+    quick: Quick = False,
+    rounds: Rounds = None,
+    threads: Threads = None,
+    out: Out = None,
+    compare: Compare = None,
+    plots: Plots = True,
+) -> None:
+    """Formats of one model: size, memory, load time, speed, perplexity, KL divergence; which to run.
+
+    Copies are made as `model convert` makes them, and kept; `model rm --converted` removes them.
+
+    Example: mini-vllm experiment quantization --formats bf16,q8_0
+    """
+    given = Given(model, quick, rounds, threads, out, compare, plots)
+    names = tuple(part.strip() for part in formats.split(",")) if formats else ()
+    raise typer.Exit(carry_out(QUANTIZATION, given.setting(formats=names), given))

@@ -45,6 +45,7 @@ def judge(samples: Samples, card: Mapping[str, Any]) -> Figures:
         "best_gain": max(r["tokens_per_s"]["median"] for r in rows)
         / rows[0]["tokens_per_s"]["median"],
         "position": position,
+        "pads": bool(samples.facts.get("pads")),
     }
     if line := step_line([(r["sequences"], r["step_ms"]["median"]) for r in rows]):
         figures["line"] = line
@@ -145,6 +146,11 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
         f"The step of {first['sequences']} takes {first['step_ms']['median'] / first['bound_ms']:.1f} times its "
         f"bound, that of {rows[-1]['sequences']} {rows[-1]['step_ms']['median'] / rows[-1]['bound_ms']:.1f} times."
     )
+    if figures["pads"] and first["sequences"] == 1:
+        words += (
+            " (One sequence is computed as two rows of which one is thrown away, so that its tokens do not depend "
+            "on who else is there: the second sequence is free.)"
+        )
     return words
 
 

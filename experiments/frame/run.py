@@ -1,6 +1,7 @@
 """Runs studies one after the other, and makes of each a result: figures, a table, a paragraph, a plot."""
 
 import json
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class Outcome:
 def conduct(study: Study, setting: Setting, other: dict[str, Any] | None) -> Outcome:
     """Ctrl-C ends the measuring; what was measured is judged all the same."""
     samples, is_interrupted = Samples(), False
+    began_s = time.monotonic()
     try:
         with Watch(study.name) as watch:
             study.measure(setting, samples, watch)
@@ -49,6 +51,7 @@ def conduct(study: Study, setting: Setting, other: dict[str, Any] | None) -> Out
         "is_quick": setting.is_quick,
         "rounds": setting.rounds,
         "is_interrupted": is_interrupted,
+        "took_s": round(time.monotonic() - began_s, 1),
         "noise": noise_of(samples, busy, study.repeated),
         "samples": samples.to_json(),
     }

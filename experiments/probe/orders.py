@@ -66,8 +66,8 @@ Way = Literal["recompute", "restore", "same slot"]
 
 
 class Begin(Frozen):
-    """A prompt whose first ``prefix_tokens`` were computed before: how soon its first token comes, and
-    which tokens follow."""
+    """A prompt whose first ``prefix_tokens`` were computed before: which tokens follow. The
+    series: ms to the first token, and of them those of restoring."""
 
     kind: Literal["begin"] = "begin"
     prefix_tokens: int = Field(ge=2)
@@ -99,3 +99,12 @@ class Answer(Frozen):
     num_bytes: int = 0
     rss_bytes: int = 0
     delayed_share: float = 0.0
+
+
+class QualityPlan(Frozen):
+    """``windows`` of 512 tokens of the text that `model verify` reads."""
+
+    reference_path: str
+    model_path: str
+    cores: tuple[int, ...]
+    windows: int = Field(ge=1)

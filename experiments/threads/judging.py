@@ -12,6 +12,8 @@ from experiments.frame.words import percent
 
 #: Of the measured read bandwidth: beyond it the memory is what decoding waits for.
 _MEMORY_BOUND_PERCENT = 60
+#: Of the speed at rest: less than a fair share of one core in two explains.
+_COLLAPSED = 0.4
 
 
 def judge(samples: Samples, card: Mapping[str, Any]) -> Figures:
@@ -153,10 +155,28 @@ def explain(figures: Figures, card: Mapping[str, Any]) -> str:
     kept = [(row["threads"], share) for row in rows if (share := _kept(row)) is not None]
     if kept:
         told = ", ".join(f"{percent(share)} with {threads}" for threads, share in kept)
+        words += f"Beside a neighbour that wants one of the cores in use, of decode speed are left: {told} threads."
+        words += _why(dict(kept), cores)
+    return words
+
+
+def _why(kept: Mapping[int, float], cores: int) -> str:
+    """What OpenMP's waiting has to do with it."""
+    spinning = [share for threads, share in kept.items() if 1 < threads <= cores]
+    asleep = [share for threads, share in kept.items() if threads > cores]
+    words = ""
+    if 1 in kept:
+        words += " One thread shares its core with the neighbour."
+    if spinning and min(spinning) < _COLLAPSED:
         words += (
-            f"Beside a neighbour that wants one of the cores in use, of decode speed are left: {told} threads. One "
-            f"thread shares its core evenly; of several, all wait for the one that shares."
+            " Several collapse: all wait at each barrier for the one that shares, and those that wait spin, so "
+            "that the scheduler sees nothing to make room for."
         )
+        if asleep and max(asleep) > 2 * min(spinning):
+            words += (
+                " With more threads than cores OpenMP lets them sleep instead of spinning, which costs at rest "
+                "and helps here."
+            )
     return words
 
 
