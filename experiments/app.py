@@ -30,7 +30,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="What makes CPU inference fast, measured on this machine.\n\n"
-    "Each experiment prints what it ran on, a table, a paragraph that says what it shows here, and as its "
+    "Each experiment prints what it ran on, a table, a paragraph that says what it shows here, "
+    "and as its "
     "last line JSON; it keeps the JSON and a plot (PNG, SVG). Ctrl-C keeps what was measured.",
 )
 
@@ -204,3 +205,25 @@ def quantization(
     given = Given(model, quick, rounds, threads, out, compare, plots)
     names = tuple(part.strip() for part in formats.split(",")) if formats else ()
     raise typer.Exit(carry_out(QUANTIZATION, given.setting(formats=names), given))
+
+
+@app.command("all")
+def all_command(
+    model: Model = None,
+    quick: Quick = False,
+    rounds: Rounds = None,
+    threads: Threads = None,
+    out: Out = None,
+    compare: Compare = None,
+    plots: Plots = True,
+) -> None:
+    """Every experiment, and a report of them: report.html with its plots inside, report.md, report.json.
+
+    Takes less than 15 minutes with the default model, with --quick less than 3. --compare takes the
+    report.json of another machine, or of another run.
+
+    Example: mini-vllm experiment all --quick
+    """
+    from experiments.whole import carry_out_all
+
+    raise typer.Exit(carry_out_all(Given(model, quick, rounds, threads, out, compare, plots)))

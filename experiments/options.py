@@ -1,5 +1,6 @@
 """The options that all experiments have, and the way from them to a run."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +8,7 @@ from typing import Annotated
 import typer
 
 from experiments.frame.command import finish, run_studies
+from experiments.frame.run import without_samples
 from experiments.frame.setting import Setting, make_setting
 from experiments.frame.study import Study
 from shared.settings import load_settings
@@ -54,6 +56,20 @@ class Given:
             formats=formats,
         )
 
+    def command(self, name: str) -> str:
+        """What makes the same run again."""
+        parts = ["mini-vllm experiment", name]
+        if self.is_quick:
+            parts.append("--quick")
+        for option, value in (
+            ("--model", self.model),
+            ("--rounds", self.rounds),
+            ("--threads", self.threads),
+        ):
+            if value is not None:
+                parts.append(f"{option} {shlex.quote(str(value))}")
+        return " ".join(parts)
+
 
 def carry_out(study: Study, setting: Setting, given: Given) -> int:
     """The exit code. Raises ``ServiceError``."""
@@ -61,4 +77,4 @@ def carry_out(study: Study, setting: Setting, given: Given) -> int:
         [(study, setting)], out=given.out, compare=given.compare, has_plots=given.has_plots
     )
     (outcome,) = outcomes
-    return finish(outcomes, outcome.result, outcome.files)
+    return finish(outcomes, without_samples(outcome.result), outcome.files)

@@ -38,7 +38,8 @@ def fit_polynomial(xs: Sequence[float], ys: Sequence[float], degree: int) -> Fit
 
 
 def growth_exponent(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """``p`` of y ~ x**p, over positive points. Raises ``ValueError`` if there are fewer than two."""
+    """``p`` of y ~ x**p, over positive points. Raises ``ValueError`` if there are fewer than "
+    "two."""
     points = [(math.log(x), math.log(y)) for x, y in zip(xs, ys, strict=True) if x > 0 and y > 0]
     if len({x for x, _ in points}) < 2:
         raise ValueError("two points are needed to see how something grows")

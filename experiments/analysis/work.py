@@ -1,5 +1,5 @@
-"""What a model has to read and to compute for a token, from its header. Estimates: norms, softmax and sampling
-are left out. Pure."""
+"""What a model has to read and to compute for a token, from its header. Estimates: norms, softmax and
+sampling are left out. Pure."""
 
 from dataclasses import dataclass
 

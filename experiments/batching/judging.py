@@ -9,6 +9,9 @@ from experiments.analysis.work import ModelWork
 from experiments.frame.samples import Samples
 from experiments.frame.study import Figures, Table, TooLittle
 
+#: Of a prompt: each gives the logits of its last row.
+_CHUNK = 56
+
 
 def judge(samples: Samples, card: Mapping[str, Any]) -> Figures:
     work = ModelWork(**samples.facts["work"])
@@ -53,12 +56,13 @@ def judge(samples: Samples, card: Mapping[str, Any]) -> Figures:
 
 
 def _peak(samples: Samples, work: ModelWork) -> float:
-    """What the kernels of this format reach at best here, in GFLOP/s: in whole chunks of a prompt."""
+    """What the kernels of this format reach at best here, in GFLOP/s: in whole chunks of a "
+    "prompt."""
     rate = samples.median("prompt_tokens_per_s", kind="prompt")
-    tokens = samples.values("tokens", kind="prompt")
     if not rate:
         return 0.0
-    return work.flops(0, tokens[0], outputs=tokens[0] // 56) / tokens[0] * rate / 1e9
+    tokens = int(samples.values("tokens", kind="prompt")[0])
+    return work.flops(0, tokens, outputs=tokens // _CHUNK) / tokens * rate / 1e9
 
 
 def step_line(points: Sequence[tuple[int, float]]) -> Figures | None:
@@ -82,9 +86,11 @@ def takeaway(figures: Figures) -> str:
     rows = figures["rows"]
     last = rows[-1]
     return (
-        f"{last['sequences']} sequences give {last['tokens_per_s']['median'] / rows[0]['tokens_per_s']['median']:.1f} "
+        f"{last['sequences']} sequences give "
+        f"{last['tokens_per_s']['median'] / rows[0]['tokens_per_s']['median']:.1f} "
         f"times the tokens/s of {rows[0]['sequences']}, and each waits "
-        f"{last['step_ms']['median'] / rows[0]['step_ms']['median']:.1f} times as long for its next token"
+        f"{last['step_ms']['median'] / rows[0]['step_ms']['median']:.1f} times as long for its "
+        f"next token"
     )
 
 
@@ -120,7 +126,8 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
     first = rows[0]
     read, peak = figures["read_gb_per_s"], figures["peak_gflop_per_s"]
     words = (
-        f"{takeaway(figures)}. A step reads the weights once for all rows. With {read:.1f} GB/s of memory and "
+        f"{takeaway(figures)}. A step reads the weights once for all rows. With {read:.1f} GB/s "
+        f"of memory and "
         f"the {peak:.0f} GFLOP/s that this format's kernels reach at best here, "
     )
     knee = figures["roofline_knee"]
@@ -128,27 +135,33 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
         words += "the memory would bound a step of any number of sequences. "
     elif knee < 1.5:
         words += (
-            f"the roofline has its knee at {knee:.1f} sequences: already one is bound by computing, so that "
+            f"the roofline has its knee at {knee:.1f} sequences: already one is bound by "
+            f"computing, so that "
             "batching can only win what a lone row wastes. "
         )
     else:
         words += (
-            f"the roofline has its knee at {knee:.1f} sequences: up to there more of them are nearly free, from "
+            f"the roofline has its knee at {knee:.1f} sequences: up to there more of them are "
+            f"nearly free, from "
             "there on each costs its own computing. "
         )
     if "line" in figures:
         line = figures["line"]
         words += (
-            f"Measured, a step takes {line['fixed_ms']:.1f} ms and {line['row_ms']:.2f} ms for each row (R² "
+            f"Measured, a step takes {line['fixed_ms']:.1f} ms and {line['row_ms']:.2f} ms for "
+            f"each row (R² "
             f"{line['r2']:.3f}): the fixed part is as much as {line['knee']:.1f} rows. "
         )
     words += (
-        f"The step of {first['sequences']} takes {first['step_ms']['median'] / first['bound_ms']:.1f} times its "
-        f"bound, that of {rows[-1]['sequences']} {rows[-1]['step_ms']['median'] / rows[-1]['bound_ms']:.1f} times."
+        f"The step of {first['sequences']} takes "
+        f"{first['step_ms']['median'] / first['bound_ms']:.1f} times its "
+        f"bound, that of {rows[-1]['sequences']} "
+        f"{rows[-1]['step_ms']['median'] / rows[-1]['bound_ms']:.1f} times."
     )
     if figures["pads"] and first["sequences"] == 1:
         words += (
-            " (One sequence is computed as two rows of which one is thrown away, so that its tokens do not depend "
+            " (One sequence is computed as two rows of which one is thrown away, so that its "
+            "tokens do not depend "
             "on who else is there: the second sequence is free.)"
         )
     return words

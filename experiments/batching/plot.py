@@ -40,6 +40,9 @@ def draw(runs: Sequence[Run]) -> "Figure":
         color=SHADES[1],
         label="roofline",
     )
+    steps.plot(
+        counts, [row["memory_ms"] for row in rows], ":", color="#444444", label="memory alone"
+    )
     knee = runs[0].figures["roofline_knee"]
     if knee is not None and counts[0] <= knee <= counts[-1]:
         for axes in (speed, steps):

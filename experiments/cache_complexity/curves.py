@@ -11,7 +11,8 @@ from experiments.frame.samples import Samples
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Of each length of an answer: what all of it cost, in seconds, and its last token alone, in ms."""
+    """Of each length of an answer: what all of it cost, in seconds, and its last token alone, "
+    "in ms."""
 
     lengths: tuple[int, ...]
     total_s: tuple[float, ...]
@@ -21,7 +22,8 @@ class Curve:
 def prompt_times(samples: Samples, chunk: int) -> tuple[list[int], list[float]]:
     """Tokens, and the median time of a prompt of so many; from the origin on."""
     readings = samples.of(way="prompt", chunk=chunk)
-    shortest = min((s.values["positions"] for s in readings), key=len, default=[])
+    borders: list[list[int]] = [s.values["positions"] for s in readings]
+    shortest = min(borders, key=len, default=[])
     times = [
         statistics.median(s.values["at_s"][number] for s in readings)
         for number in range(len(shortest))

@@ -68,7 +68,8 @@ def _growth(curve: Curve) -> Figures:
 
 
 def _cube_share(curve: Curve) -> float:
-    """What a cube adds to the fit at the longest answer, of its cost: 0 where a square says it all."""
+    """What a cube adds to the fit at the longest answer, of its cost: 0 where a square says it "
+    "all."""
     cube = fit_polynomial(curve.lengths, curve.total_s, 3)
     longest = curve.lengths[-1]
     return cube.coefficients[3] * longest**3 / curve.total_s[-1]
@@ -171,29 +172,38 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
     longest = figures["lengths"][-1]
     work = figures["work"]
     words = (
-        f"With the cache: {_formula(cached['fit'])}. Without: {_formula(recomputed['fit'])}. At {longest} tokens "
+        f"With the cache: {_formula(cached['fit'])}. Without: {_formula(recomputed['fit'])}. At "
+        f"{longest} tokens "
         f"that is {seconds(cached['total_s'][-1])} against {seconds(recomputed['total_s'][-1])}, "
         f"{times(figures['slowdown'][-1])} times; the tokens processed are "
         f"{work['cached'][-1]['tokens']} against {work['recomputed'][-1]['tokens']}, "
         f"{times(work['recomputed'][-1]['tokens'] / work['cached'][-1]['tokens'])} times."
     )
     words += (
-        f"\nWhere the curves leave the theory. With the cache the cost is no line: a look back at all tokens is "
-        f"{percent(attention_share(figures))} of the last token's time, and from half of the length on the "
+        f"\nWhere the curves leave the theory. With the cache the cost is no line: a look back at "
+        f"all tokens is "
+        f"{percent(attention_share(figures))} of the last token's time, and from half of the "
+        f"length on the "
         f"total grows as N^{cached['late_exponent']:.2f}. Without it, it grows as N^"
-        f"{recomputed['late_exponent']:.2f} there: attention makes a prompt itself more than a line, and the cube "
-        f"that this adds is {percent(recomputed['cube_share'])} of the cost at the end. Yet the slowdown is far "
-        f"below the ratio of tokens, since a prompt of {longest} tokens is computed {times(figures['batching'])} "
-        f"times faster than row by row: {work['recomputed'][-1]['gflop_per_s']:.3g} GFLOP/s, where cached tokens "
+        f"{recomputed['late_exponent']:.2f} there: attention makes a prompt itself more than a "
+        f"line, and the cube "
+        f"that this adds is {percent(recomputed['cube_share'])} of the cost at the end. Yet the "
+        f"slowdown is far "
+        f"below the ratio of tokens, since a prompt of {longest} tokens is computed "
+        f"{times(figures['batching'])} "
+        f"times faster than row by row: {work['recomputed'][-1]['gflop_per_s']:.3g} GFLOP/s, "
+        f"where cached tokens "
         f"reach {work['cached'][-1]['gflop_per_s']:.3g}."
     )
     if "tiled_speedup" in figures:
         words += (
-            f" In chunks of 256 rows instead of 56, which may give other tokens, a prompt of that length takes "
+            f" In chunks of 256 rows instead of 56, which may give other tokens, a prompt of that "
+            f"length takes "
             f"{percent(1 / figures['tiled_speedup'])} of the time."
         )
     words += (
-        "\nThe cost without the cache is the sum of measured prompts: one prompt, timed at the border of each "
+        "\nThe cost without the cache is the sum of measured prompts: one prompt, timed at the "
+        "border of each "
         "chunk, is the recompute of every shorter length."
     )
     return words

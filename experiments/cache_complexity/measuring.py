@@ -67,7 +67,7 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
                         max_s=_MAX_S,
                     )
                 )
-                positions = range(PROMPT_TOKENS, PROMPT_TOKENS + len(answer.series))
+                positions = tuple(range(PROMPT_TOKENS, PROMPT_TOKENS + len(answer.series)))
             else:
                 answer = probe.ask(
                     Read(tokens=PROMPT_TOKENS + length, chunk_tokens=chunk, max_s=_MAX_S)

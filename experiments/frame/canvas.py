@@ -23,7 +23,7 @@ __all__ = [
     "whiskers",
 ]
 
-_TITLE_CHARS = 95
+_TITLE_CHARS = 120
 _OTHER = "#999999"
 
 

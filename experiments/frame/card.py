@@ -1,10 +1,10 @@
-"""The card of a run: the machine and what it can do at best, the model, the versions. Made before the load."""
+"""The card of a run: the machine and what it can do at best, the model, the versions."""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -61,3 +61,15 @@ def _measure(cores: Sequence[int]) -> dict[str, float]:
         ) from None
     found: dict[str, float] = json.loads(done.stdout)
     return found
+
+
+def shown_card(card: Mapping[str, object]) -> dict[str, object]:
+    """For people: what is not known is left out, and figures by number of cores are told as "
+    "such."""
+    shown: dict[str, object] = {}
+    for name, value in card.items():
+        if isinstance(value, dict):
+            shown[name] = ", ".join(f"{entry} on {cores}" for cores, entry in value.items())
+        elif value is not None:
+            shown[name] = value
+    return shown

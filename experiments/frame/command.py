@@ -12,7 +12,7 @@ from rich.console import Console
 from cli.bench.canvas import check_plots
 from cli.card import open_console, print_card
 from cli.job import EXIT_INTERRUPTED
-from experiments.frame.card import complete_card
+from experiments.frame.card import complete_card, shown_card
 from experiments.frame.folder import read_results, results_folder
 from experiments.frame.run import Outcome, conduct, keep
 from experiments.frame.setting import Setting
@@ -40,7 +40,7 @@ def run_studies(
     folder = results_folder(out, first.settings, is_quick=first.is_quick)
     card = complete_card(first)
     console = open_console()
-    print_card(console, card)
+    print_card(console, shown_card(card))
     outcomes: list[Outcome] = []
     for study, setting in studies:
         print_paragraph(console, "")

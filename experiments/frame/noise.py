@@ -24,7 +24,8 @@ def noise_of(samples: Samples, busy_cores_before: float, spread_names: tuple[str
         share, case, name = max(noisy, key=lambda entry: entry[0])
         of = ", ".join(f"{key} {value}" for key, value in case.items())
         words.append(
-            f"rounds differ by more than {NOISY_SPREAD:.0%} in {len(noisy)} of {len(wide)} figures, "
+            f"rounds differ by more than {NOISY_SPREAD:.0%} in {len(noisy)} of {len(wide)} "
+            f"figures, "
             f"at most by {share:.0%} ({name} of {of})"
         )
     delays = samples.values("delayed_share")

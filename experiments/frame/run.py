@@ -75,8 +75,19 @@ def keep(outcome: Outcome, folder: Path, *, has_plots: bool) -> None:
         return
     name = outcome.study.name + ("-interrupted" if outcome.is_interrupted else "")
     file = folder / f"{name}.json"
-    file.write_text(json.dumps(outcome.result, indent=1) + "\n")
+    file.write_text(to_text(outcome.result))
     outcome.files.append(file)
     if has_plots:
         runs = [outcome.run, *([outcome.other] if outcome.other else [])]
         outcome.files += save(outcome.study.draw(runs), folder / name)
+
+
+def to_text(result: dict[str, Any]) -> str:
+    """JSON of a line for each part: samples are long lists."""
+    parts = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in result.items()]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def without_samples(result: dict[str, Any]) -> dict[str, Any]:
+    """For the last line of the output; files have them."""
+    return {name: value for name, value in result.items() if name != "samples"}

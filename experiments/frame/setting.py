@@ -16,7 +16,8 @@ _MAX_POINTS = 32
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """``points`` are what the experiment varies (lengths, sequences, threads), empty: its own choice."""
+    """``points`` are what the experiment varies (lengths, sequences, threads), empty: its own "
+    "choice."""
 
     model: ResolvedModel
     facts: ModelFacts
@@ -49,7 +50,8 @@ class Setting:
     def check_context(self, field_name: str, num_tokens: int) -> None:
         if num_tokens > self.facts.context_tokens:
             raise BadRequest(
-                f"{field_name}: {num_tokens} tokens are needed, and the context of {self.model.name} is "
+                f"{field_name}: {num_tokens} tokens are needed, and the context of "
+                f"{self.model.name} is "
                 f"{self.facts.context_tokens}",
                 field=field_name,
             )
@@ -63,7 +65,8 @@ class Setting:
         if processes > 1 and whole_bytes > free_bytes:
             raise SetupError(
                 f"not enough memory: {processes} processes with this model take "
-                f"{whole_bytes / 1e6:.0f} MB, and {free_bytes / 1e6:.0f} MB are free; take a smaller "
+                f"{whole_bytes / 1e6:.0f} MB, and {free_bytes / 1e6:.0f} MB are free; take a "
+                f"smaller "
                 "model, or fewer of them"
             )
         try:

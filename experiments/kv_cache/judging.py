@@ -52,14 +52,16 @@ def judge(samples: Samples, _card: Mapping[str, Any]) -> Figures:
     if is_expected and not figures["is_exact"]:
         told = ", ".join(f"{n} rows: token {at}" for n, at in differences.items() if at is not None)
         figures["problem"] = (
-            f"the tokens must not depend on the cache with this format ({figures['format']}), and they "
+            f"the tokens must not depend on the cache with this format ({figures['format']}), and "
+            f"they "
             f"do: recomputed in chunks of {told}"
         )
     return figures
 
 
 def first_differences(samples: Samples) -> dict[str, int | None]:
-    """By rows of a chunk of the recompute: the first token that is not the one of the cached run."""
+    """By rows of a chunk of the recompute: the first token that is not the one of the cached "
+    "run."""
     expected = max(samples.values("tokens", way="cached"), key=len)
     found: dict[str, int | None] = {}
     for sample in samples.of(way="recomputed"):
@@ -97,8 +99,10 @@ def _token_ms(series: Sequence[Sequence[float]]) -> list[float]:
 def takeaway(figures: Figures) -> str:
     last = figures["rows"][-1]
     return (
-        f"Without the KV cache {last['tokens']} tokens take {times(last['slowdown'])} times as long: "
-        f"{seconds(last['recomputed_s']['median'])} instead of {seconds(last['cached_s']['median'])}"
+        f"Without the KV cache {last['tokens']} tokens take {times(last['slowdown'])} times as "
+        f"long: "
+        f"{seconds(last['recomputed_s']['median'])} instead of "
+        f"{seconds(last['cached_s']['median'])}"
     )
 
 
@@ -141,18 +145,23 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
     begin, end = recomputed[1], recomputed[-1]
     words = (
         f"{takeaway(figures)}. With the cache the last token costs {cached[-1]:.1f} ms, the second "
-        f"{cached[1]:.1f} ms: each is one row, whatever stands before it. Without it a token costs a prompt of "
+        f"{cached[1]:.1f} ms: each is one row, whatever stands before it. Without it a token "
+        f"costs a prompt of "
         f"everything so far: {begin:.0f} ms for the second token, {end:.0f} ms for the last "
-        f"({figures['prompt_tokens'] + last['tokens'] - 1} tokens each time). So the slowdown grows with the "
-        f"length: {times(first['slowdown'])} at {first['tokens']} tokens, {times(last['slowdown'])} at "
+        f"({figures['prompt_tokens'] + last['tokens'] - 1} tokens each time). So the slowdown "
+        f"grows with the "
+        f"length: {times(first['slowdown'])} at {first['tokens']} tokens, "
+        f"{times(last['slowdown'])} at "
         f"{last['tokens']}."
     )
     computed = sum(range(figures["prompt_tokens"], figures["prompt_tokens"] + last["tokens"]))
     in_cache = figures["prompt_tokens"] + last["tokens"] - 1
     more = computed / in_cache
     words += (
-        f" It computes {times(more)} times as many tokens ({computed} instead of {in_cache}), and takes "
-        f"{percent(last['slowdown'] / more)} of what that would take one row at a time: rows of a prompt share "
+        f" It computes {times(more)} times as many tokens ({computed} instead of {in_cache}), and "
+        f"takes "
+        f"{percent(last['slowdown'] / more)} of what that would take one row at a time: rows of a "
+        f"prompt share "
         "each read of the weights."
     )
     return words + "\n" + _exactness(figures)
@@ -167,7 +176,8 @@ def _exactness(figures: Figures) -> str:
         for rows, at in figures["first_differences"].items()
     )
     return (
-        f"The tokens differ ({told}): in this format ({figures['format']}) llama.cpp's kernels round "
+        f"The tokens differ ({told}): in this format ({figures['format']}) llama.cpp's kernels "
+        f"round "
         "otherwise for other numbers of rows."
     )
 

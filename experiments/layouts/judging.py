@@ -89,14 +89,17 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
     rows = figures["rows"]
     small, large = rows[0], rows[-1]
     words = (
-        f"{takeaway(figures)}. {figures['clients']} clients ask again as soon as they are answered (prompts of "
+        f"{takeaway(figures)}. {figures['clients']} clients ask again as soon as they are "
+        f"answered (prompts of "
         f"{figures['prompt_tokens']} tokens, answers of {figures['output_tokens']}). "
     )
     if small is not large:
         ratio = _speed(small, "none") / _speed(large, "none")
         words += (
-            f"At rest {small['layout']} gives {ratio:.2f} times the tokens/s of {large['layout']}, which reads the "
-            "weights once for all clients but has its threads wait for each other at each operation. "
+            f"At rest {small['layout']} gives {ratio:.2f} times the tokens/s of "
+            f"{large['layout']}, which reads the "
+            "weights once for all clients but has its threads wait for each other at each "
+            "operation. "
         )
     kept = [
         (row["layout"], _speed(row, "busy") / _speed(row, "none"))
@@ -106,7 +109,8 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
     if kept:
         told = ", ".join(f"{percent(share)} of {layout}" for layout, share in kept)
         words += (
-            f"A neighbour that wants one of the {figures['cores']} cores leaves {told}: a fair share of that core "
+            f"A neighbour that wants one of the {figures['cores']} cores leaves {told}: a fair "
+            f"share of that core "
             f"would leave {percent(1 - 0.5 / figures['cores'])}."
         )
     return words

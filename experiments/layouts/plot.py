@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from experiments.frame.canvas import label, panels, whiskers
+from experiments.frame.canvas import label, panels, scale_y, whiskers
 from experiments.frame.study import Run
 from experiments.layouts.judging import takeaway
 
@@ -21,8 +21,9 @@ def draw(runs: Sequence[Run]) -> "Figure":
     )
     for axes, name in ((speed, "output_tokens_per_s"), (gaps, "itl_p99_ms")):
         _bars(axes, name, runs)
+    scale_y(gaps)
     label(speed, "workers x threads of each", "output tokens per second, all clients")
-    label(gaps, "workers x threads of each", "ms between tokens, 99th percentile")
+    label(gaps, "workers x threads of each", "ms between tokens, 99th percentile (log)")
     return figure
 
 
@@ -53,4 +54,5 @@ def _bars(axes: "Axes", name: str, runs: Sequence[Run]) -> None:
             else:
                 axes.plot(places, middles, "D", color="#999999", markeredgecolor="black")
     axes.set_xticks(range(len(rows)), [row["layout"] for row in rows])
-    axes.set_ylim(bottom=0)
+    if name == "output_tokens_per_s":
+        axes.set_ylim(bottom=0)

@@ -62,7 +62,8 @@ def judge(samples: Samples, _card: Mapping[str, Any]) -> Figures:
 def takeaway(figures: Figures) -> str:
     last = figures["rows"][-1]
     return (
-        f"First token after {last['prefix']} known tokens: {seconds(last['recompute']['median'] / 1000)} "
+        f"First token after {last['prefix']} known tokens: "
+        f"{seconds(last['recompute']['median'] / 1000)} "
         f"computed again, {seconds(last['restore']['median'] / 1000)} from a snapshot "
         f"({times(last['restore_saves'])} times sooner)"
     )
@@ -105,15 +106,18 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
     rows = figures["rows"]
     first, last = rows[0], rows[-1]
     words = (
-        f"{takeaway(figures)}; {seconds(last['same slot']['median'] / 1000)} if it is still in the same slot. "
-        f"Each prompt has {figures['own_tokens']} tokens of its own, which all three compute: what is left of the "
+        f"{takeaway(figures)}; {seconds(last['same slot']['median'] / 1000)} if it is still in "
+        f"the same slot. "
+        f"Each prompt has {figures['own_tokens']} tokens of its own, which all three compute: "
+        f"what is left of the "
         f"time to the first token when the prefix costs nothing. Computing a prefix grows from "
         f"{seconds(first['recompute']['median'] / 1000)} at {first['prefix']} tokens to "
         f"{seconds(last['recompute']['median'] / 1000)} at {last['prefix']}; "
     )
     if "copy_us_per_token" in figures:
         words += (
-            f"a snapshot of it is copied in {last['copy_ms']:.2g} ms, {figures['copy_us_per_token']:.1f} µs for "
+            f"a snapshot of it is copied in {last['copy_ms']:.2g} ms, "
+            f"{figures['copy_us_per_token']:.1f} µs for "
             f"each token more ({last['state_mb'] / last['prefix'] * 1000:.0f} KB). "
         )
     else:
@@ -131,7 +135,8 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
         words += "The tokens that follow are the same in all three ways."
     else:
         words += (
-            f"The tokens that follow are not the same in all three: in this format ({figures['format']}) kernels "
+            f"The tokens that follow are not the same in all three: in this format "
+            f"({figures['format']}) kernels "
             "round otherwise for other numbers of rows."
         )
     return words

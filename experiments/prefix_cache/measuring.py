@@ -27,7 +27,8 @@ def check(setting: Setting) -> None:
     prefixes = prefixes_of(setting)
     if not prefixes:
         raise BadRequest(
-            f"the context of {setting.model.name} is {setting.facts.context_tokens} tokens: too short",
+            f"the context of {setting.model.name} is {setting.facts.context_tokens} tokens: too "
+            f"short",
             field="--model",
         )
     if prefixes[0] < _LEAST_PREFIX:

@@ -66,8 +66,8 @@ Way = Literal["recompute", "restore", "same slot"]
 
 
 class Begin(Frozen):
-    """A prompt whose first ``prefix_tokens`` were computed before: which tokens follow. The
-    series: ms to the first token, and of them those of restoring."""
+    """A prompt whose first ``prefix_tokens`` were computed before: how soon its first token comes, and
+    which tokens follow. The series: ms to the first token, and of them those of restoring."""
 
     kind: Literal["begin"] = "begin"
     prefix_tokens: int = Field(ge=2)

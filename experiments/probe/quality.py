@@ -1,5 +1,5 @@
-"""``python -m experiments.probe.quality``: how far one format's predictions are from another's. Reads its plan as
-a JSON line, and writes its figures as one."""
+"""``python -m experiments.probe.quality``: how far one format's predictions are from another's. Reads its
+plan as a JSON line, and writes its figures as one."""
 
 import json
 import sys

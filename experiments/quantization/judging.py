@@ -27,11 +27,16 @@ def judge(samples: Samples, card: Mapping[str, Any]) -> Figures:
         rows.append(
             {
                 "format": name,
-                "told": f"{samples.facts['own']} (as it is)" if name == "as-is" else name,
+                "told": f"{samples.facts['own']}, as is" if name == "as-is" else name,
                 "file_mb": facts["file_mb"],
                 "rss_mb": facts["rss_mb"],
                 "load_s": facts["load_s"],
-                "kernels": kernels_of(facts["buffers_mb"], features),
+                "kernels": kernels_of(
+                    samples.facts["own"] if name == "as-is" else name,
+                    facts["file_mb"],
+                    facts["buffers_mb"],
+                    features,
+                ),
                 **{key: spread.to_json() for key, spread in speeds.items() if spread},
                 **{
                     key: samples.median(key, quality=name)
@@ -93,7 +98,8 @@ def takeaway(figures: Figures) -> str:
             f"{speed_of(chat, many):.0f} with {many} sequences, at full quality"
         )
     return (
-        f"{chat['told']} for chat ({speed_of(chat, 1):.0f} tokens/s alone), {batch['told']} for batches "
+        f"{chat['told']} for chat ({speed_of(chat, 1):.0f} tokens/s alone), {batch['told']} for "
+        f"batches "
         f"({speed_of(batch, many):.0f} with {many} sequences), at full quality"
     )
 
@@ -140,20 +146,25 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
     if figures["chat"] is not None and figures["batch"] is not None:
         words += (
             f"Full quality is a perplexity within {_SAME_QUALITY - 1:.0%} of the best, over "
-            f"{figures['scored_tokens']} tokens; KL divergence is told against {figures['reference']}. "
+            f"{figures['scored_tokens']} tokens; KL divergence is told against "
+            f"{figures['reference']}. "
         )
         batch = _row(figures, figures["batch"])
         if batch is not own:
             words += (
-                f"With {many} sequences {batch['told']} gives {speed_of(batch, many) / speed_of(own, many):.1f} "
-                f"times the tokens/s of the file as it is, for {batch['rss_mb'] / own['rss_mb']:.1f} times the "
+                f"With {many} sequences {batch['told']} gives "
+                f"{speed_of(batch, many) / speed_of(own, many):.1f} "
+                f"times the tokens/s of the file as it is, for "
+                f"{batch['rss_mb'] / own['rss_mb']:.1f} times the "
                 "memory. "
             )
     fastest = max(rows, key=lambda row: speed_of(row, many))
     slowest = min(rows, key=lambda row: speed_of(row, many))
     words += (
-        f"A format is a choice of kernels: with {many} sequences {fastest['told']} ({fastest['kernels']}) decodes "
-        f"{speed_of(fastest, many) / speed_of(slowest, many):.1f} times as fast as {slowest['told']} "
+        f"A format is a choice of kernels: with {many} sequences {fastest['told']} "
+        f"({fastest['kernels']}) decodes "
+        f"{speed_of(fastest, many) / speed_of(slowest, many):.1f} times as fast as "
+        f"{slowest['told']} "
         f"({slowest['kernels']}), with one {speed_of(fastest, 1) / speed_of(slowest, 1):.1f} times."
     )
     lossy = [

@@ -137,7 +137,8 @@ def _speeds(probe: Probe, setting: Setting) -> Values:
 
 
 def _quality(setting: Setting, reference: Path, path: Path, windows: int) -> Values:
-    """Of a format against the best one, and of that against itself: its perplexity is wanted, too."""
+    """Of a format against the best one, and of that against itself: its perplexity is wanted, "
+    "too."""
     plan = QualityPlan(
         reference_path=str(reference),
         model_path=str(path),

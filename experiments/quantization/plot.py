@@ -30,7 +30,7 @@ def draw(runs: Sequence[Run]) -> "Figure":
             )
         _draw(one, runs[0], sequences, set(runs[0].figures[front]))
         told = "one sequence: chat" if sequences == 1 else f"{sequences} sequences: batches"
-        label(one, "tokens per second", "perplexity (less is better)", title=told)
+        label(one, "tokens per second (area: memory)", "perplexity (less is better)", title=told)
     return figure
 
 

@@ -70,7 +70,8 @@ def _kept(row: Figures) -> float | None:
 def takeaway(figures: Figures) -> str:
     row = _row(figures, figures["best_decode_threads"])
     speed = row["decode_tokens_per_s_none"]["median"]
-    words = f"{row['threads']} of {figures['cores']} cores decode best: {speed:.0f} tokens/s"
+    threads = f"{row['threads']} thread{'s' if row['threads'] > 1 else ''}"
+    words = f"Decode is fastest with {threads} on {figures['cores']} cores: {speed:.0f} tokens/s"
     if "bandwidth_percent" in row:
         words += f", {row['bandwidth_percent']:.0f} % of the memory's bandwidth"
     kept = _kept(row)
@@ -134,11 +135,13 @@ def explain(figures: Figures, card: Mapping[str, Any]) -> str:
         )
         words += (
             f"A step of one sequence reads {top['effective_gb_per_s']:.1f} GB/s of "
-            f"{card['read_gb_per_s'][str(min(top['threads'], cores))]} that were measured: {bound}. "
+            f"{card['read_gb_per_s'][str(min(top['threads'], cores))]} that were measured: "
+            f"{bound}. "
         )
     if figures["pads"].get(str(top["threads"])):
         words += (
-            "(With several threads a lone row is computed beside a second one that is thrown away, so that "
+            "(With several threads a lone row is computed beside a second one that is thrown "
+            "away, so that "
             "its tokens do not depend on who else is there.) "
         )
     over = [row for row in rows if row["threads"] > cores]
@@ -149,13 +152,16 @@ def explain(figures: Figures, card: Mapping[str, Any]) -> str:
             worst["decode_tokens_per_s_none"]["median"] / rest["decode_tokens_per_s_none"]["median"]
         )
         words += (
-            f"{worst['threads']} threads on {cores} cores decode at {percent(share)} of the speed of "
+            f"{worst['threads']} threads on {cores} cores decode at {percent(share)} of the speed "
+            f"of "
             f"{rest['threads']}: at each barrier all wait for those that have no core. "
         )
     kept = [(row["threads"], share) for row in rows if (share := _kept(row)) is not None]
     if kept:
         told = ", ".join(f"{percent(share)} with {threads}" for threads, share in kept)
-        words += f"Beside a neighbour that wants one of the cores in use, of decode speed are left: {told} threads."
+        words += (
+            f"Beside a neighbour that wants one of the cores in use, decoding keeps {told} threads."
+        )
         words += _why(dict(kept), cores)
     return words
 
@@ -169,12 +175,14 @@ def _why(kept: Mapping[int, float], cores: int) -> str:
         words += " One thread shares its core with the neighbour."
     if spinning and min(spinning) < _COLLAPSED:
         words += (
-            " Several collapse: all wait at each barrier for the one that shares, and those that wait spin, so "
+            " Several collapse: all wait at each barrier for the one that shares, and those that "
+            "wait spin, so "
             "that the scheduler sees nothing to make room for."
         )
         if asleep and max(asleep) > 2 * min(spinning):
             words += (
-                " With more threads than cores OpenMP lets them sleep instead of spinning, which costs at rest "
+                " With more threads than cores OpenMP lets them sleep instead of spinning, which "
+                "costs at rest "
                 "and helps here."
             )
     return words
