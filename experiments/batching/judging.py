@@ -12,6 +12,9 @@ from experiments.frame.study import Figures, Table, TooLittle
 #: Of a prompt: each gives the logits of its last row.
 _CHUNK = 56
 
+#: A row that adds less of a step cannot be told from none.
+_NO_COST = 1e-6
+
 
 def judge(samples: Samples, card: Mapping[str, Any]) -> Figures:
     work = ModelWork(**samples.facts["work"])
@@ -72,7 +75,7 @@ def step_line(points: Sequence[tuple[int, float]]) -> Figures | None:
         return None
     fit = fit_polynomial([x for x, _ in points], [y for _, y in points], 1)
     fixed_ms, row_ms = fit.coefficients
-    if row_ms <= 0:
+    if row_ms <= fixed_ms * _NO_COST:
         return None
     return {
         "fixed_ms": fixed_ms,

@@ -50,6 +50,7 @@ def _bars(axes: "Axes", name: str, runs: Sequence[Run]) -> None:
                     edgecolor="black",
                     hatch=hatch,
                     capsize=3,
+                    error_kw={"ecolor": "black"},
                 )
             else:
                 axes.plot(places, middles, "D", color="#999999", markeredgecolor="black")
