@@ -52,7 +52,6 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "work": asdict(work_of(setting.facts, probe.ready.num_vocab)),
             # A lone row is computed beside a second one where threads share its attention.
             "pads": setting.threads > 1,
-            "card": {"features": probe.ready.features},
         }
 
         def run(case: Case) -> Values:

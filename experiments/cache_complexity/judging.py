@@ -17,6 +17,8 @@ from experiments.frame.study import Figures, Table, TooLittle
 from experiments.frame.words import percent, seconds, times
 
 _SQUARE = 2
+#: Of lengths, and of borders of a prompt: fewer say nothing of a square.
+_LEAST_POINTS = 5
 _EXACT_CHUNK = 56
 #: Of the longest answer: where a growth is told that is no longer that of the beginning.
 _LATE = 0.5
@@ -32,7 +34,7 @@ def judge(samples: Samples, _card: Mapping[str, Any]) -> Figures:
     lengths = even_lengths(min(measured, tokens[-1] - prompt_tokens + 1))
     cached = cached_curve(samples, lengths)
     recomputed = recomputed_curve(tokens, prompt_s, prompt_tokens, lengths)
-    if len(lengths) < 5:
+    if len(lengths) < _LEAST_POINTS or len(tokens) <= _LEAST_POINTS:
         raise TooLittle("too few lengths were measured to fit a curve")
     figures: Figures = {
         "prompt_tokens": prompt_tokens,

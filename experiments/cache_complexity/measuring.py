@@ -15,7 +15,7 @@ PROMPT_TOKENS = 16
 _MOST_TOKENS = 2048
 _MOST_QUICK_TOKENS = 448
 #: Fewer show no curve.
-_LEAST_TOKENS = 112
+_LEAST_TOKENS = 224
 _MAX_ROUNDS = 2
 _EXACT_CHUNK = 56
 _TILED_CHUNK = 256
@@ -52,7 +52,6 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "prompt_tokens": PROMPT_TOKENS,
             "max_tokens": length,
             "work": asdict(work_of(setting.facts, probe.ready.num_vocab)),
-            "card": {"features": probe.ready.features},
         }
 
         def run(case: Case) -> Values:

@@ -34,6 +34,7 @@ def complete_card(setting: Setting) -> dict[str, object]:
         "kv_bytes_per_token": facts.kv_bytes_per_token,
         "mini_vllm": version("mini-vllm"),
         "llama_cpp": llama_build(),
+        "features": _ask("build"),
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return card | measure_memory(setting, sorted({1, setting.threads}))
@@ -49,18 +50,25 @@ def measure_memory(setting: Setting, counts: Sequence[int]) -> dict[str, object]
 
 
 def _measure(cores: Sequence[int]) -> dict[str, float]:
+    found: dict[str, float] = json.loads(_ask("bandwidth", ",".join(map(str, cores))))
+    return found
+
+
+def _ask(module: str, *arguments: str) -> str:
+    """What a process of the probe package says."""
     command = [
         *(sys.executable, "-P", "-m", "cli.tether", "SIGKILL", str(os.getpid()), "--"),
-        *(sys.executable, "-P", "-m", "experiments.probe.bandwidth", ",".join(map(str, cores))),
+        *(sys.executable, "-P", "-m", f"experiments.probe.{module}", *arguments),
     ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=True)
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        raise SetupError(
-            f"the read bandwidth of this machine cannot be measured: {error}"
-        ) from None
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    except subprocess.TimeoutExpired:
+        raise SetupError(f"this machine's {module} was not known after {_LIMIT_S:.0f} s") from None
+    except subprocess.CalledProcessError as error:
+        lines = error.stderr.strip().splitlines()
+        reason = lines[-1] if lines else f"code {error.returncode}"
+        raise SetupError(f"this machine's {module} cannot be found out: {reason}") from None
+    return done.stdout.strip()
 
 
 def shown_card(card: Mapping[str, object]) -> dict[str, object]:

@@ -47,7 +47,6 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "prompt_tokens": PROMPT_TOKENS,
             "is_exact_expected": probe.ready.batch_invariant,
             "format": probe.ready.description,
-            "card": {"features": probe.ready.features},
         }
 
         def generate(case: Case, output_tokens: int) -> Values:

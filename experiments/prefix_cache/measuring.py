@@ -54,7 +54,6 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "is_exact_expected": probe.ready.batch_invariant,
             "format": probe.ready.description,
             "kv_bytes_per_token": setting.facts.kv_bytes_per_token,
-            "card": {"features": probe.ready.features},
         }
 
         def run(case: Case) -> Values:

@@ -67,7 +67,6 @@ def _serve(plan: ProbePlan) -> None:
             load_s=load_s,
             batch_invariant=backend.check_batch_invariance(plan.check_s) if plan.check_s else None,
             description=backend.facts.description,
-            features=str(backend.facts.state_key["features"]),
             llama_cpp=backend.facts.llama_cpp,
             num_vocab=backend.facts.num_vocab,
             kv_cache_bytes=backend.facts.kv_cache_bytes,

@@ -25,7 +25,6 @@ class Ready(Frozen):
     load_s: float
     batch_invariant: bool | None
     description: str
-    features: str
     llama_cpp: str
     num_vocab: int
     kv_cache_bytes: int

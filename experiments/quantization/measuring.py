@@ -89,7 +89,6 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
                 "load_s": ready.load_s,
                 "buffers_mb": ready.buffers_mb,
             }
-            samples.facts["card"] = {"features": ready.features}
             watch.end()
         cases: list[Case] = [{"format": name} for name in names]
         in_turn(

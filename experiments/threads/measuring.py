@@ -79,7 +79,6 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             # Of one row, which is padded to two where threads share its attention.
             "pads": {str(count): count > 1 for count in counts},
         }
-        samples.facts["card"] |= {"features": ready.features}
 
         def run(case: Case) -> Values:
             probe = probes[int(case["threads"])]

@@ -71,12 +71,12 @@ def test_kv_cache_gives_the_same_tokens_with_it_and_without(out: Path) -> None:
 
 
 def test_cache_complexity_fits_both_costs(out: Path) -> None:
-    figures = result_of("cache-complexity", out, "--max-tokens", "112")
-    assert figures["lengths"][-1] == 112
+    figures = result_of("cache-complexity", out, "--max-tokens", "224")
+    assert figures["lengths"][-1] == 224
     assert figures["slowdown"][-1] > figures["slowdown"][0] > 1
     for way in ("cached", "recomputed"):
         assert 0.9 < figures[way]["fit"]["r2"] <= 1
-    assert figures["work"]["cached"][-1]["tokens"] == 127
+    assert figures["work"]["cached"][-1]["tokens"] == 239
 
 
 def test_threads_are_measured_at_rest_and_beside_a_neighbour(out: Path) -> None:

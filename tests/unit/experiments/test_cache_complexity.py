@@ -85,8 +85,10 @@ def test_work_is_counted_in_tokens_and_operations() -> None:
 def test_a_short_run_is_too_little() -> None:
     samples = made(token_s=0.01, attention_s=0, prompt_token_s=0.005)
     samples.kept = samples.of(way="cached")
-    with pytest.raises(TooLittle):
+    with pytest.raises(TooLittle, match="both"):
         judge(samples, {})
+    with pytest.raises(TooLittle, match="few lengths"):
+        judge(made(token_s=0.01, attention_s=0, prompt_token_s=0.005, most=112), {})
 
 
 def test_the_recorded_run_is_nearly_a_line_with_the_cache_and_a_square_without() -> None:
