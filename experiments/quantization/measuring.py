@@ -22,14 +22,14 @@ from shared.weight_formats import AS_IS
 SEQUENCES = (1, 8, 16)
 _POSITION = 64
 _CONTEXT_TOKENS = 255
-_PROMPT_TOKENS = 224
+_PROMPT_TOKENS = 168
 _QUICK_PROMPT_TOKENS = 112
 _CHUNK = 56
 _STEPS = 24
 _QUICK_STEPS = 6
-_MAX_S = 3.0
+_MAX_S = 1.5
 _QUICK_MAX_S = 0.8
-_WINDOWS = 6
+_WINDOWS = 4
 _QUALITY_LIMIT_S = 600.0
 #: What a process takes beside weights and KV cache.
 _OVERHEAD_BYTES = 200_000_000
