@@ -146,6 +146,20 @@ def key() -> None:
     print(f"hash:  sha256:{hashlib.sha256(fresh.encode()).hexdigest()}")
 
 
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def experiment(context: typer.Context) -> None:
+    """Measure what makes inference fast on this machine: KV cache, threads, formats, batches.
+
+    Example: mini-vllm experiment kv-cache --quick
+    """
+    from cli.experiment import become_experiment
+
+    become_experiment(context.args)
+
+
 @app.command()
 def doctor(
     redis_url: Annotated[

@@ -21,7 +21,7 @@ from worker.backends.scorer import WINDOW_TOKENS, Scorer
 
 def verify(a: Path, b: Path, text_file: Path | None, num_chunks: int) -> None:
     """Prints a table and, as the last line, JSON. Raises ``ServiceError``."""
-    text = _read_text(text_file)
+    text = read_text(text_file)
     threads = len(usable_cores().cores)
     with closing(Scorer(a, threads)) as one, closing(Scorer(b, threads)) as other:
         if one.vocabulary_key != other.vocabulary_key:
@@ -52,7 +52,7 @@ def windows_of(tokens: list[int], num_chunks: int) -> list[list[int]]:
     return [tokens[i * WINDOW_TOKENS :][:WINDOW_TOKENS] for i in range(min(whole, num_chunks))]
 
 
-def _read_text(path: Path | None) -> str:
+def read_text(path: Path | None) -> str:
     if path is None:
         # English that every Python carries.
         from pydoc_data.topics import topics

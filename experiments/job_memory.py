@@ -84,7 +84,8 @@ def used_bytes(client: Redis) -> tuple[int, int]:
 
 
 def bytes_of_keys(client: Redis, job_ids: list[str]) -> dict[str, float]:
-    """Mean of MEMORY USAGE by kind of key; what has no key of its own (lists of jobs) is not there."""
+    """Mean of MEMORY USAGE by kind of key; what has no key of its own (lists of jobs) is not "
+    "there."""
     kinds: dict[str, list[int]] = {}
     for job_id in job_ids:
         for key in client.scan_iter(match=f"*{job_id}*", count=100_000):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from cli import pareto
 from cli.tune.candidates import Candidate
 from cli.tune.measures import Measure
 
@@ -125,12 +126,8 @@ def decide(
 def pareto_front(measures: Sequence[Measure]) -> tuple[Candidate, ...]:
     """None of the others has both more throughput and quicker answers."""
 
-    def beats(one: Measure, other: Measure) -> bool:
-        ours = (one.output_tokens_per_s, score(one, "latency"))
-        theirs = (other.output_tokens_per_s, score(other, "latency"))
-        return ours != theirs and ours[0] >= theirs[0] and ours[1] >= theirs[1]
-
-    front = [m for m in measures if not any(beats(other, m) for other in measures)]
+    numbers = pareto.front([(m.output_tokens_per_s, score(m, "latency")) for m in measures])
+    front = [measures[number] for number in numbers]
     front.sort(key=lambda m: -m.output_tokens_per_s)
     return tuple(m.candidate for m in front)
 

@@ -1,18 +1,12 @@
 """Makes a trial: one process for each worker of a candidate, on cores of its own, all going at once."""
 
-import os
-import queue
-import subprocess
-import sys
-import tempfile
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 from pydantic import ValidationError
 
+from cli.line_process import LineProcess
 from cli.tune.candidates import Candidate, shares
 from shared.cores import UsableCores
 from shared.errors import ServiceError
@@ -73,88 +67,26 @@ def run_trial(
             zip(place(candidate, machine), shares(concurrency, candidate.workers), strict=True)
         )
     ]
-    processes: list[_Process] = []
+    processes: list[LineProcess] = []
     try:
         for filled in plans:
-            processes.append(_Process(filled))
+            processes.append(LineProcess("worker.trial", error=TrialFailed))
+            processes[-1].send(filled.model_dump_json())
         for process in processes:
-            process.expect_ready(deadline_s)
+            process.line(deadline_s)  # ready
         for process in processes:
             process.send("go")
-        return [process.report(deadline_s) for process in processes]
+        return [_report(process, deadline_s) for process in processes]
     finally:
         for process in processes:
             process.end()
 
 
-class _Process:
-    def __init__(self, plan: TrialPlan) -> None:
-        self._words: IO[Any] = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-P", "-m", "cli.tether", "SIGKILL", str(os.getpid()), "--"),
-                *(sys.executable, "-P", "-m", "worker.trial"),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._words,
-            text=True,
-            start_new_session=True,  # Ctrl-C is ours
-        )
-        self._lines: queue.Queue[str] = queue.Queue()
-        self._ear = threading.Thread(target=self._hear, daemon=True)
-        self._ear.start()
-        self.send(plan.model_dump_json())
-
-    def send(self, line: str) -> None:
-        assert self._process.stdin
-        try:
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise TrialFailed(self._last_words()) from None
-
-    def expect_ready(self, deadline_s: float) -> None:
-        self._line(deadline_s)
-
-    def report(self, deadline_s: float) -> TrialReport:
-        try:
-            return TrialReport.model_validate_json(self._line(deadline_s))
-        except ValidationError as error:
-            raise TrialFailed(f"its report cannot be read: {error.errors()[0]['msg']}") from None
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._ear.join(timeout=5)
-        for pipe in (self._process.stdin, self._process.stdout, self._words):
-            if pipe:
-                try:
-                    pipe.close()
-                except BrokenPipeError:
-                    continue
-
-    def _line(self, deadline_s: float) -> str:
-        try:
-            line = self._lines.get(timeout=max(0.0, deadline_s - time.monotonic()))
-        except queue.Empty:
-            raise TrialFailed("it was not done when the time was over") from None
-        if not line:
-            self._process.wait()
-            raise TrialFailed(self._last_words())
-        return line
-
-    def _last_words(self) -> str:
-        self._process.wait()
-        self._words.seek(0)
-        lines = self._words.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else f"its process ended with code {self._process.returncode}"
-
-    def _hear(self) -> None:
-        assert self._process.stdout
-        for line in self._process.stdout:
-            self._lines.put(line)
-        self._lines.put("")
+def _report(process: LineProcess, deadline_s: float) -> TrialReport:
+    try:
+        return TrialReport.model_validate_json(process.line(deadline_s))
+    except ValidationError as error:
+        raise TrialFailed(f"its report cannot be read: {error.errors()[0]['msg']}") from None
 
 
 def trial_plan(

@@ -48,6 +48,12 @@ def load_params(sharing: WeightsSharing) -> llama.llama_model_params:
     return params
 
 
+def system_info() -> str:
+    """What it was compiled for and with. An illegal instruction where that is another CPU."""
+    text: str = llama.llama_print_system_info().decode(errors="replace")
+    return text.strip()
+
+
 def is_built_with(feature: str) -> bool:
     """Whether llama.cpp was compiled for CPUs that have it. Asks functions that do nothing but say
     so: its ``llama_print_system_info`` itself needs what it names."""

@@ -1,0 +1,1 @@
+"""Arithmetic that experiments share, apart from all measuring. Pure."""

@@ -1,0 +1,225 @@
+"""How both costs grow, what theory says of it, and where they part. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.analysis.fit import Fit, fit_polynomial, growth_exponent
+from experiments.analysis.work import ModelWork
+from experiments.cache_complexity.curves import (
+    Curve,
+    cached_curve,
+    even_lengths,
+    prompt_times,
+    recomputed_curve,
+)
+from experiments.frame.samples import Samples
+from experiments.frame.study import Figures, Table, TooLittle
+from experiments.frame.words import percent, seconds, times
+
+_SQUARE = 2
+#: Of lengths, and of borders of a prompt: fewer say nothing of a square.
+_LEAST_POINTS = 5
+_EXACT_CHUNK = 56
+#: Of the longest answer: where a growth is told that is no longer that of the beginning.
+_LATE = 0.5
+
+
+def judge(samples: Samples, _card: Mapping[str, Any]) -> Figures:
+    if not samples.of(way="cached") or not samples.of(way="prompt", chunk=_EXACT_CHUNK):
+        raise TooLittle("cached and recomputed must both be measured once")
+    prompt_tokens = int(samples.facts["prompt_tokens"])
+    work = ModelWork(**samples.facts["work"])
+    tokens, prompt_s = prompt_times(samples, _EXACT_CHUNK)
+    measured = min(len(s.values["at_s"]) for s in samples.of(way="cached"))
+    lengths = even_lengths(min(measured, tokens[-1] - prompt_tokens + 1))
+    cached = cached_curve(samples, lengths)
+    recomputed = recomputed_curve(tokens, prompt_s, prompt_tokens, lengths)
+    if len(lengths) < _LEAST_POINTS or len(tokens) <= _LEAST_POINTS:
+        raise TooLittle("too few lengths were measured to fit a curve")
+    figures: Figures = {
+        "prompt_tokens": prompt_tokens,
+        "lengths": lengths,
+        "cached": _growth(cached),
+        "recomputed": _growth(recomputed),
+        "prompt_fit": fit_polynomial(tokens[1:], prompt_s[1:], _SQUARE).to_json(),
+        "token_fit": fit_polynomial(cached.lengths, cached.token_ms, 1).to_json(),
+        "slowdown": [r / c for r, c in zip(recomputed.total_s, cached.total_s, strict=True)],
+        "work": _work(work, prompt_tokens, lengths, cached, recomputed),
+        "batching": _batching(samples, tokens, prompt_s, prompt_tokens),
+    }
+    tiled_tokens, tiled_s = prompt_times(samples, 256)
+    if tiled_tokens[-1] == tokens[-1]:
+        figures["tiled_speedup"] = prompt_s[-1] / tiled_s[-1]
+        tiled = recomputed_curve(tiled_tokens, tiled_s, prompt_tokens, lengths)
+        figures["tiled"] = {"total_s": list(tiled.total_s)}
+    return figures
+
+
+def _growth(curve: Curve) -> Figures:
+    fit = fit_polynomial(curve.lengths, curve.total_s, _SQUARE)
+    late = [n for n, length in enumerate(curve.lengths) if length >= _LATE * curve.lengths[-1]]
+    return {
+        "total_s": list(curve.total_s),
+        "token_ms": list(curve.token_ms),
+        "fit": fit.to_json(),
+        "late_exponent": growth_exponent(
+            [curve.lengths[n] for n in late], [curve.total_s[n] for n in late]
+        ),
+        "cube_share": _cube_share(curve),
+    }
+
+
+def _cube_share(curve: Curve) -> float:
+    """What a cube adds to the fit at the longest answer, of its cost: 0 where a square says it "
+    "all."""
+    cube = fit_polynomial(curve.lengths, curve.total_s, 3)
+    longest = curve.lengths[-1]
+    return cube.coefficients[3] * longest**3 / curve.total_s[-1]
+
+
+def _work(
+    work: ModelWork, prompt_tokens: int, lengths: list[int], cached: Curve, recomputed: Curve
+) -> Figures:
+    """Tokens processed, floating point operations, and how many of them a second."""
+    found: Figures = {"cached": [], "recomputed": []}
+    again_flops, again_tokens, done = 0.0, 0, 0
+    for number, length in enumerate(lengths):
+        end = prompt_tokens + length - 1
+        once = work.flops(0, end, outputs=length)
+        for known in range(prompt_tokens + done, prompt_tokens + length):
+            again_flops += work.flops(0, known, outputs=1)
+            again_tokens += known
+        done = length
+        for name, tokens, flops, curve in (
+            ("cached", end, once, cached),
+            ("recomputed", again_tokens, again_flops, recomputed),
+        ):
+            found[name].append(
+                {
+                    "tokens": tokens,
+                    "gflop": flops / 1e9,
+                    "gflop_per_s": flops / 1e9 / curve.total_s[number],
+                }
+            )
+    return found
+
+
+def _batching(
+    samples: Samples, tokens: list[int], prompt_s: list[float], prompt_tokens: int
+) -> float:
+    """How much faster a prompt of the longest answer is computed than row by row."""
+    rows = cached_curve(samples, [tokens[-1] - prompt_tokens])
+    return rows.total_s[0] / prompt_s[-1] if rows.total_s else 0.0
+
+
+def attention_share(figures: Figures) -> float:
+    """Of the last cached token, what grows with the length."""
+    fit, longest = figures["token_fit"], figures["lengths"][-1]
+    grown = max(0.0, fit["b"] * longest)
+    whole = fit["a"] + grown
+    return grown / whole if whole > 0 else 0.0
+
+
+def takeaway(figures: Figures) -> str:
+    longest = figures["lengths"][-1]
+    cached, recomputed = figures["cached"], figures["recomputed"]
+    return (
+        f"{longest} tokens: {seconds(cached['total_s'][-1])} with the cache (growing as N^"
+        f"{cached['late_exponent']:.2f}), {seconds(recomputed['total_s'][-1])} without (N^"
+        f"{recomputed['late_exponent']:.2f}): {times(figures['slowdown'][-1])} times"
+    )
+
+
+def tabulate(figures: Figures) -> Table:
+    rows = []
+    for number, length in enumerate(figures["lengths"]):
+        ours, again = (figures["work"][way][number] for way in ("cached", "recomputed"))
+        rows.append(
+            (
+                str(length),
+                f"{figures['cached']['total_s'][number]:.3g}",
+                f"{figures['recomputed']['total_s'][number]:.4g}",
+                f"{times(figures['slowdown'][number])} x",
+                f"{ours['tokens']}",
+                f"{again['tokens']}",
+                f"{ours['gflop']:.3g}",
+                f"{again['gflop']:.4g}",
+                f"{ours['gflop_per_s']:.3g}",
+                f"{again['gflop_per_s']:.3g}",
+            )
+        )
+    columns = (
+        "length",
+        "cached, s",
+        "recomputed, s",
+        "slowdown",
+        "tokens",
+        "recomputed",
+        "GFLOP",
+        "recomputed",
+        "GFLOP/s",
+        "recomputed",
+    )
+    return Table(columns, tuple(rows))
+
+
+def _formula(fit: Mapping[str, float]) -> str:
+    return f"{fit['a']:.3g} {fit['b']:+.3g} N {fit['c']:+.3g} N² s (R² {fit['r2']:.5f})".replace(
+        "+", "+ "
+    ).replace(" -", " - ")
+
+
+def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
+    cached, recomputed = figures["cached"], figures["recomputed"]
+    longest = figures["lengths"][-1]
+    work = figures["work"]
+    words = (
+        f"With the cache: {_formula(cached['fit'])}. Without: {_formula(recomputed['fit'])}. At "
+        f"{longest} tokens "
+        f"that is {seconds(cached['total_s'][-1])} against {seconds(recomputed['total_s'][-1])}, "
+        f"{times(figures['slowdown'][-1])} times; the tokens processed are "
+        f"{work['cached'][-1]['tokens']} against {work['recomputed'][-1]['tokens']}, "
+        f"{times(work['recomputed'][-1]['tokens'] / work['cached'][-1]['tokens'])} times."
+    )
+    words += (
+        f"\nWhere the curves leave the theory. With the cache the cost is no line: a look back at "
+        f"all tokens is "
+        f"{percent(attention_share(figures))} of the last token's time, and from half of the "
+        f"length on the "
+        f"total grows as N^{cached['late_exponent']:.2f}. Without it, it grows as N^"
+        f"{recomputed['late_exponent']:.2f} there: attention makes a prompt itself more than a "
+        f"line, and the cube "
+        f"that this adds is {percent(recomputed['cube_share'])} of the cost at the end. Yet the "
+        f"slowdown is far "
+        f"below the ratio of tokens, since a prompt of {longest} tokens is computed "
+        f"{times(figures['batching'])} "
+        f"times faster than row by row: {work['recomputed'][-1]['gflop_per_s']:.3g} GFLOP/s, "
+        f"where cached tokens "
+        f"reach {work['cached'][-1]['gflop_per_s']:.3g}."
+    )
+    if "tiled_speedup" in figures:
+        words += (
+            f" In chunks of 256 rows instead of 56, which may give other tokens, a prompt of that "
+            f"length takes "
+            f"{percent(1 / figures['tiled_speedup'])} of the time."
+        )
+    words += (
+        "\nThe cost without the cache is the sum of measured prompts: one prompt, timed at the "
+        "border of each "
+        "chunk, is the recompute of every shorter length."
+    )
+    return words
+
+
+def headline(figures: Figures) -> dict[str, float]:
+    longest = figures["lengths"][-1]
+    return {
+        f"cached, s for {longest} tokens": figures["cached"]["total_s"][-1],
+        f"recomputed, s for {longest} tokens": figures["recomputed"]["total_s"][-1],
+        f"slowdown at {longest} tokens": figures["slowdown"][-1],
+        "attention's share of the last cached token": attention_share(figures),
+    }
+
+
+def fit_of(saved: Mapping[str, float]) -> Fit:
+    return Fit((saved["a"], saved["b"], saved["c"]), saved["r2"])

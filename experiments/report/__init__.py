@@ -1,0 +1,1 @@
+"""The report of `mini-vllm experiment all`: a page that needs nothing beside itself, and Markdown."""

@@ -1,0 +1,78 @@
+"""The reports of all experiments: whole, escaped, and nothing beside them needed."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+from experiments.frame.run import Outcome, keep
+from experiments.frame.study import Table
+from experiments.kv_cache.study import STUDY
+from experiments.report.markdown import to_markdown
+from experiments.report.page import to_html
+from experiments.report.parts import Part, card_rows, part_of, summary
+from tests.unit.experiments.recorded import run_of
+
+
+def made(folder: Path, *, is_interrupted: bool = False) -> Outcome:
+    run = run_of("kv-cache")
+    result = {
+        "experiment": "kv-cache",
+        "card": run.card,
+        "figures": run.figures,
+        "headline": STUDY.headline(run.figures),
+        "is_interrupted": is_interrupted,
+        "noise": "rounds differ",
+        "took_s": 12.0,
+        "samples": {},
+    }
+    text, table = STUDY.explain(run.figures, run.card), STUDY.tabulate(run.figures)
+    outcome = Outcome(STUDY, run, run, result, text, table)
+    keep(outcome, folder, has_plots=True)
+    return outcome
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sources: list[str] = []
+        self.tables = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tables += tag == "table"
+        self.sources += [value or "" for name, value in attrs if name == "src"]
+
+
+def test_the_page_needs_nothing_beside_itself(tmp_path: Path) -> None:
+    outcome = made(tmp_path)
+    page = to_html([part_of(outcome)], card_rows(run_of("kv-cache").card), summary([outcome]), "x")
+    found = _Page()
+    found.feed(page)
+    assert len(found.sources) == 1
+    assert found.sources[0].startswith("data:image/png;base64,")
+    assert found.tables == 4  # card, in short, the experiment, the comparison
+    assert "This run was noisy: rounds differ" in page
+
+
+def test_markdown_names_its_plots_and_compares(tmp_path: Path) -> None:
+    outcome = made(tmp_path)
+    text = to_markdown([part_of(outcome)], card_rows({"cpu": "a|b"}), summary([outcome]), "made by")
+    assert "(kv-cache.png)" in text
+    assert (tmp_path / "kv-cache.png").is_file()
+    assert "### Compared with" in text
+    assert "| 1.00 |" in text
+    assert "a\\|b" in text
+
+
+def test_what_stands_in_a_report_is_escaped() -> None:
+    part = Part("x", "<b>", ("1 < 2",), (("", Table(("<i>",), (("<u>",),))),), None, 1.0)
+    page = to_html([part], [("cpu", "<s>")], Table((), ()), "mini-vllm <p>")
+    for tag in ("<b>", "<i>", "<u>", "<s>", "1 < 2"):
+        assert tag not in page
+
+
+def test_what_was_interrupted_takes_the_place_of_nothing_whole(tmp_path: Path) -> None:
+    made(tmp_path)
+    made(tmp_path, is_interrupted=True)
+    assert {path.name for path in tmp_path.glob("*.json")} == {
+        "kv-cache.json",
+        "kv-cache-interrupted.json",
+    }
