@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from shared.errors import BadRequest
 from shared.protocol import Message, Sampling, Tool
-from worker.backends.base import Constraint, ModelFacts, Remark, Row
+from worker.backends.base import Constraint, ModelFacts, Remark, Row, SlotChunk
 
 _FIRST_TOKEN = 10_000
 _VOCABULARY = 39_000
@@ -71,7 +71,7 @@ class PlayedModel:
     ) -> None:
         pass
 
-    def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:
+    def prefill(self, chunks: Sequence[SlotChunk]) -> None:
         pass
 
     def sample_prefill(self, slot: int, index: int) -> int:

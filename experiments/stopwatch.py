@@ -48,8 +48,8 @@ class TimedScheduler(Scheduler):
         super().__init__(slots=slots, context_tokens=context_tokens, chunk_tokens=chunk_tokens)
         self._watch = watch
 
-    def plan(self, budget_tokens: int) -> StepPlan:
-        return self._watch.time("plan", super().plan, budget_tokens)
+    def plan(self, budget_tokens: int, call_tokens: int = 0) -> StepPlan:
+        return self._watch.time("plan", super().plan, budget_tokens, call_tokens)
 
     def commit(self, plan: StepPlan, drawn: Sequence[Drawn], now_s: float) -> Outcome:
         return self._watch.time("commit", super().commit, plan, drawn, now_s)

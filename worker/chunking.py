@@ -6,14 +6,20 @@ on results agree only where the borders do (the grid).
 
 
 def next_chunk(position: int, stop: int, max_rows: int) -> int:
-    """Rows of the next chunk on the way to ``stop``. Never one row, whose attention takes another
-    kernel, and never leaves one, unless there is but one."""
+    """Rows of the next chunk on the way to ``stop``, which is cut evenly. Never one row, whose attention
+    takes another kernel, and never leaves one, unless there is but one."""
     rest = stop - position
     if rest <= max_rows:
         return rest
-    if rest - max_rows > 1:
-        return max_rows
-    return max_rows - 1 if max_rows > 2 else rest
+    size = -(-rest // -(-rest // max_rows))
+    if may_take(rest, size):
+        return size
+    return size - 1 if size > 2 else rest
+
+
+def may_take(rest: int, size: int) -> bool:
+    """Whether a chunk of so many rows is neither one row nor leaves one, of so many that are left."""
+    return size == rest or (2 <= size <= rest - 2)
 
 
 def next_border(position: int, grid: int) -> int:

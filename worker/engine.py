@@ -17,7 +17,7 @@ from shared.protocol import (
     Weights,
 )
 from shared.shapes import shape_of
-from worker.backends.base import Backend, Constraint, Row
+from worker.backends.base import Backend, Constraint, Row, SlotChunk
 from worker.cache_figures import CacheFigures
 from worker.detokenizer import Detokenizer
 from worker.pace import Pace
@@ -132,12 +132,12 @@ class Engine:
         if self._cache:
             self._cache.resolve(self.scheduler.sequences)
         budget = self._pace.budget_tokens(holds_up=self.scheduler.has_rows)
-        plan = self.scheduler.plan(budget)
+        plan = self.scheduler.plan(budget, self._pace.call_tokens)
         tokens: list[int] = []
         if plan.rows:
             rows = [Row(s.slot, s.output[-1], s.num_computed) for s in plan.rows]
             tokens += self._backend.decode(rows, [len(s.output) for s in plan.rows])
-        tokens += self._prefill(plan.chunks)
+        tokens += self._prefill(plan.calls)
         self.num_generated += len(tokens)
         slots = [s.slot for s in plan.rows] + [c.sequence.slot for c in plan.chunks if c.draws]
         drawn = [self._drawn(slot, t) for slot, t in zip(slots, tokens, strict=True)]
@@ -152,15 +152,15 @@ class Engine:
         """Whether a step would do nothing: all wait for what another worker computes."""
         return self.num_active > 0 and all(s.reuse.is_waiting for s in self.scheduler.sequences)
 
-    def _prefill(self, chunks: list[Chunk]) -> list[int]:
+    def _prefill(self, calls: list[list[Chunk]]) -> list[int]:
         tokens = []
-        begun_s = self._clock()
-        for chunk in chunks:
-            slot = chunk.sequence.slot
-            self._backend.prefill(slot, chunk.tokens, chunk.position)
-            if chunk.draws:
-                tokens.append(self._backend.sample_prefill(slot, 0))
-        self._pace.note(sum(len(chunk.tokens) for chunk in chunks), self._clock() - begun_s)
+        for call in calls:
+            begun_s = self._clock()
+            self._backend.prefill(
+                [SlotChunk(c.sequence.slot, c.tokens, c.position, c.draws) for c in call]
+            )
+            tokens += [self._backend.sample_prefill(c.sequence.slot, 0) for c in call if c.draws]
+            self._pace.note(sum(len(c.tokens) for c in call), self._clock() - begun_s)
         self.figures.prefill_tokens_per_s = self._pace.tokens_per_s
         return tokens
 

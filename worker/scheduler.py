@@ -2,7 +2,8 @@
 
 Slots are dense: sequences fill 0..n-1, and a hole is filled by moving the last one, since llama.cpp
 computes neighbouring slots in one go. Each step decodes one token of every running sequence, then
-prefills prompt chunks, oldest sequence first, up to a token budget. What waits for another
+prefills prompt chunks, oldest sequence first, up to a token budget; neighbours with as much to do share its
+call, since each reads all weights. What waits for another
 sequence to compute the beginning of its prompt holds a slot and does nothing.
 """
 
@@ -11,7 +12,8 @@ from dataclasses import dataclass, field
 
 from shared.errors import GenerationTimedOut
 from shared.protocol import EndEvent, Event, FinishReason, JobError
-from worker.chunking import next_border, next_chunk
+from worker.backends.base import MAX_TOGETHER_TOKENS
+from worker.chunking import may_take, next_border, next_chunk
 from worker.sequence import Drawn, Sequence
 
 #: The rest of a budget is left alone rather than spent on a smaller chunk.
@@ -33,7 +35,11 @@ class StepPlan:
     """``rows``: sequences to decode, by slot; each feeds its last token."""
 
     rows: list[Sequence]
-    chunks: list[Chunk]
+    calls: list[list[Chunk]]  #: chunks of one are alike in size, of neighbouring slots
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        return [chunk for call in self.calls for chunk in call]
 
     @property
     def num_draws(self) -> int:
@@ -94,25 +100,56 @@ class Scheduler:
     def has_rows(self) -> bool:
         return any(not s.is_prefilling for s in self._active)
 
-    def plan(self, budget_tokens: int) -> StepPlan:
-        """``budget_tokens`` bounds the prompt tokens of the step; the first chunk is there anyway."""
+    def plan(self, budget_tokens: int, call_tokens: int = 0) -> StepPlan:
+        """``budget_tokens`` bounds the prompt tokens of the step; the first chunk is there anyway. Each
+        call after the first counts as ``call_tokens`` more."""
         plan = StepPlan([s for s in self._active if not s.is_prefilling], [])
         budget = budget_tokens
-        for sequence in self._order:
-            if sequence.reuse.is_waiting:
-                continue
-            position = sequence.num_computed
-            while position < sequence.prefill_end:
-                size = self._next_rows(sequence, position, budget, is_first=not plan.chunks)
-                if not size:
-                    return plan
-                end = position + size
+        ahead = {s.slot: s for s in self._order if s.is_prefilling and not s.reuse.is_waiting}
+        positions = {slot: s.num_computed for slot, s in ahead.items()}
+        while ahead:
+            lead = next(iter(ahead.values()))
+            size = self._next_rows(lead, positions[lead.slot], budget, is_first=not plan.calls)
+            if not size:
+                break
+            together = self._alike(lead, size, ahead, positions, budget)
+            call = []
+            for sequence in sorted(together, key=lambda s: s.slot):
+                position = positions[sequence.slot]
+                end = positions[sequence.slot] = position + size
                 draws = sequence.draws_first and end == sequence.prefill_end
-                plan.chunks.append(Chunk(sequence, sequence.fed(position, end), position, draws))
-                position, budget = end, budget - size
-                if end in sequence.reuse.cuts:
-                    break  # its state is wanted as it is there
+                call.append(Chunk(sequence, sequence.fed(position, end), position, draws))
+                # At a cut its state is wanted as it is there.
+                if end == sequence.prefill_end or end in sequence.reuse.cuts:
+                    del ahead[sequence.slot]
+            plan.calls.append(call)
+            budget -= size * len(call) + call_tokens
         return plan
+
+    def _alike(
+        self,
+        lead: Sequence,
+        size: int,
+        ahead: dict[int, Sequence],
+        positions: dict[int, int],
+        budget: int,
+    ) -> list[Sequence]:
+        """With ``lead`` those in neighbouring slots that can take as many rows in the same call."""
+        together = [lead]
+        room = min(budget, MAX_TOGETHER_TOKENS) // size
+        if size < 2 or self._grid_tokens:
+            return together
+        first = last = lead.slot
+        while len(together) < room:
+            for slot in (first - 1, last + 1):
+                other = ahead.get(slot)
+                if other and may_take(other.next_stop(positions[slot]) - positions[slot], size):
+                    break
+            else:
+                break
+            together.append(other)
+            first, last = min(first, slot), max(last, slot)
+        return together
 
     def _next_rows(self, sequence: Sequence, position: int, budget: int, *, is_first: bool) -> int:
         """0: the budget does not do for another chunk."""

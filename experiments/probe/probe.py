@@ -7,7 +7,7 @@ from time import perf_counter
 
 from experiments.probe.orders import Answer, Begin, Decode, Generate, Order, ProbePlan, Read
 from shared.protocol import Sampling
-from worker.backends.base import Row
+from worker.backends.base import Row, SlotChunk
 from worker.backends.llama import LlamaBackend
 from worker.chunking import next_chunk
 from worker.trial.cost import cost_so_far, memory_bytes
@@ -97,7 +97,9 @@ class Probe:
                 position = 0
                 while position < len(known):
                     size = next_chunk(position, len(known), order.chunk_tokens)
-                    self._backend.prefill(0, known[position : position + size], position)
+                    self._backend.prefill(
+                        [SlotChunk(0, known[position : position + size], position)]
+                    )
                     position += size
                 token = self._backend.sample_prefill(0, index)
             else:
@@ -162,7 +164,7 @@ class Probe:
 
     def _chunk(self, slot: int, position: int, stop: int, chunk_tokens: int) -> int:
         size = next_chunk(position, stop, chunk_tokens)
-        self._backend.prefill(slot, self._text[position : position + size], position)
+        self._backend.prefill([SlotChunk(slot, self._text[position : position + size], position)])
         return position + size
 
     def _clear(self, slot: int) -> None:

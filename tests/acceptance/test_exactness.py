@@ -15,7 +15,7 @@ import pytest
 
 from shared.protocol import Sampling
 from tests.models import model_as, truncate_slot
-from worker.backends.base import Row
+from worker.backends.base import Row, SlotChunk
 from worker.backends.llama import LlamaBackend
 
 pytestmark = pytest.mark.model
@@ -114,6 +114,36 @@ class Subject:
         run.logits.append(self.backend.logits_bytes(slot))
         return run
 
+    def start_beside(self, length: int, sampling: str, size: int) -> Run:
+        """In a slot between two prompts of other tokens, in chunks of ``size`` for all three."""
+        run = Run(1, length, 0)
+        tokens = self.prompt(length)
+        for slot in (0, 1, 2):
+            self.backend.open_slot(slot, SAMPLINGS[sampling], SEED, tokens)
+        done = max(0, min(HEAD_TOKENS, length - 64) // 2 * 2)
+        self._copy_head(1, done)
+        begun, odd = done, (length - done) % size
+        if odd == 1:
+            odd += size
+        while done < length:
+            count = odd if done == begun and odd else size
+            beside = self.text_tokens[700 + done : 700 + done + count]
+            at = done - begun
+            self.backend.prefill(
+                [
+                    SlotChunk(0, beside, at, has_output=at % 3 == 0),
+                    SlotChunk(
+                        1, tokens[done : done + count], done, has_output=done + count == length
+                    ),
+                    SlotChunk(2, beside[::-1], at, has_output=at % 3 == 1),
+                ]
+            )
+            done += count
+        run.tokens.append(self.backend.sample_prefill(1, 0))
+        run.logits.append(self.backend.logits_bytes(1))
+        self.close(Run(0, 0, 0), Run(2, 0, 0))
+        return run
+
     def _copy_head(self, slot: int, num_tokens: int) -> None:
         if not self._has_head:
             self._prefill(HEAD_SLOT, self.text_tokens[:HEAD_TOKENS], 0, lambda: 56)
@@ -128,7 +158,7 @@ class Subject:
             left = len(tokens) - position
             chunk = min(size(), left)
             chunk -= left - chunk == 1 and chunk > 2  # a remainder of one borrows
-            self.backend.prefill(slot, tokens[position : position + chunk], position)
+            self.backend.prefill([SlotChunk(slot, tokens[position : position + chunk], position)])
             position += chunk
 
     def step(self, *runs: Run) -> None:
@@ -191,6 +221,14 @@ def test_in_a_batch_with_other_chunks(subject: Subject) -> None:
 
 
 @everywhere
+def test_its_prompt_computed_beside_others(subject: Subject) -> None:
+    for length, sampling in subject.cases:
+        for size in (2, 14, 20):
+            run = subject.start_beside(length, sampling, size)
+            subject.finish(run, length, sampling, num_tokens=3)
+
+
+@everywhere
 def test_resumed_and_moved(subject: Subject) -> None:
     for length, sampling in subject.cases:
         known = subject.alone(length, sampling).tokens[:5]
@@ -240,8 +278,8 @@ def test_every_row_of_a_batch(subject: Subject, slots: tuple[int, ...]) -> None:
 def test_a_chunk_of_one_token(subject: Subject) -> None:
     prompt = subject.prompt(40)
     subject.backend.open_slot(0, SAMPLINGS["seeded"], SEED, prompt)
-    subject.backend.prefill(0, prompt[:39], 0)
-    subject.backend.prefill(0, prompt[39:], 39)
+    subject.backend.prefill([SlotChunk(0, prompt[:39], 0)])
+    subject.backend.prefill([SlotChunk(0, prompt[39:], 39)])
     logits = subject.backend.logits_bytes(0)
     subject.backend.close_slot(0)
     assert logits == subject.alone(40, "seeded").logits[0]

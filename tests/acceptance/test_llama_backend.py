@@ -9,7 +9,7 @@ import pytest
 from shared.errors import ModelUnusable
 from shared.protocol import MAX_SEED, Message, Sampling
 from tests.models import model_path
-from worker.backends.base import Backend, Row
+from worker.backends.base import Backend, Row, SlotChunk
 from worker.backends.llama import LlamaBackend
 
 pytestmark = pytest.mark.model
@@ -37,7 +37,7 @@ def generate(
     tokens = list(prompt or backend.tokenize(PROMPT, raw=True))
     backend.open_slot(slot, sampling, seed, tokens)
     for start in range(0, len(tokens), 50):
-        backend.prefill(slot, tokens[start : start + 50], start)
+        backend.prefill([SlotChunk(slot, tokens[start : start + 50], start)])
     drawn = [backend.sample_prefill(slot, 0)]
     while len(drawn) < num_tokens:
         row = Row(slot, drawn[-1], len(tokens) + len(drawn) - 1)
@@ -274,9 +274,9 @@ def test_a_wrong_position_is_an_error_and_spoils_nothing(backend: LlamaBackend) 
     prompt = backend.tokenize(PROMPT, raw=True)
     expected = generate(backend, Sampling(temperature=0))
     backend.open_slot(1, Sampling(), 1, prompt)
-    backend.prefill(1, prompt, 0)
+    backend.prefill([SlotChunk(1, prompt, 0)])
     with pytest.raises(RuntimeError, match="llama_decode of 2 rows failed"):
-        backend.prefill(1, prompt[:2], 50)
+        backend.prefill([SlotChunk(1, prompt[:2], 50)])
     backend.close_slot(1)
     assert generate(backend, Sampling(temperature=0), slot=1) == expected
 

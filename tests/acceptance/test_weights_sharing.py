@@ -18,9 +18,10 @@ def sizes():
     found = {l[0]: int(l[1]) / 1e3 for l in lines if len(l) > 2 and l[1].isdigit()}
     return found["Anonymous:"], found["Rss:"] - found["Anonymous:"]
 from worker.backends.llama import LlamaBackend
+from worker.backends.base import SlotChunk
 before = sizes()
 model = LlamaBackend(Path(sys.argv[1]), slots=1, threads=1, context_tokens=64, weights_sharing=sys.argv[2])
-model.prefill(0, range(100, 156), 0)
+model.prefill([SlotChunk(0, range(100, 156), 0)])
 after = sizes()
 print(json.dumps([after[0] - before[0], after[1] - before[1], model.facts.state_key["repacks"]]))
 """

@@ -10,6 +10,9 @@ from typing import Any, Protocol
 
 from shared.protocol import Message, Sampling, TokenLogprob, Tool
 
+#: Prompt rows of several slots in one call. More gain little, and each takes memory for its logits.
+MAX_TOGETHER_TOKENS = 64
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
@@ -36,6 +39,16 @@ class Row:
     slot: int
     token: int
     position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotChunk:
+    """Tokens of a prompt for ``slot``, from ``position`` on. ``has_output``: one is drawn after them."""
+
+    slot: int
+    tokens: Sequence[int]
+    position: int
+    has_output: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +114,9 @@ class Backend(Protocol):
         that were generated before), as penalties ask for it."""
         ...
 
-    def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:
-        """One chunk of a prompt at ``position``: 2 to 56 tokens, or up to the grid; a lone one is padded."""
+    def prefill(self, chunks: Sequence[SlotChunk]) -> None:
+        """One chunk of a prompt: 2 to 56 tokens, or up to the grid; a lone token is padded. Or chunks of
+        equal size for neighbouring slots, sorted by slot, ``MAX_TOGETHER_TOKENS`` in all."""
         ...
 
     def sample_prefill(self, slot: int, index: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Protocol
 
-from worker.backends.base import ModelFacts, Row
+from worker.backends.base import ModelFacts, Row, SlotChunk
 from worker.backends.sampler import derive_seed
 
 CHECK_TOKENS = 300
@@ -20,7 +20,7 @@ class Checked(Protocol):
 
     @property
     def num_vocab(self) -> int: ...
-    def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None: ...
+    def prefill(self, chunks: Sequence[SlotChunk]) -> None: ...
     def run_rows(self, rows: Sequence[Row]) -> None: ...
     def copy_slot(self, source: int, *targets: int) -> None: ...
     def forget(self, slot: int, position: int) -> None: ...
@@ -37,7 +37,7 @@ def is_invariant(backend: Checked, budget_s: float, chunk_tokens: int) -> bool:
     try:
         while position < len(prompt) and (position == 0 or monotonic() < end_s):
             chunk = prompt[position : position + chunk_tokens]
-            backend.prefill(0, chunk, position)
+            backend.prefill([SlotChunk(0, chunk, position)])
             position += len(chunk)
         return _has_free_borders(backend, prompt[:position]) and all(
             _has_free_batches(backend, token, position) for token in prompt[:2]
@@ -48,12 +48,22 @@ def is_invariant(backend: Checked, budget_s: float, chunk_tokens: int) -> bool:
 
 
 def _has_free_borders(backend: Checked, prompt: Sequence[int]) -> bool:
-    """Whether other prompt chunks give the same, as resuming relies on it."""
+    """Whether other prompt chunks give the same, as resuming relies on it, and chunks beside another's."""
     expected = backend.logits_bytes(0)
     start = max(0, len(prompt) - 24)
     backend.forget(0, start)
+    has_pair = start > 0
+    if has_pair:
+        backend.copy_slot(0, 1)
     for position in range(start, len(prompt), 3):
-        backend.prefill(0, prompt[position : position + 3], position)
+        backend.prefill([SlotChunk(0, prompt[position : position + 3], position)])
+    if backend.logits_bytes(0) != expected:
+        return False
+    if not has_pair:
+        return True
+    backend.forget(0, start)
+    rest = prompt[start:]
+    backend.prefill([SlotChunk(0, rest, start), SlotChunk(1, rest[::-1], start)])
     return backend.logits_bytes(0) == expected
 
 

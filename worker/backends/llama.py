@@ -16,7 +16,7 @@ from shared.footprint import cells_per_slot
 from shared.protocol import Message, Sampling, Tool
 from shared.settings import MAX_CONTEXT_TOKENS, WeightsSharing
 from worker.backends import library
-from worker.backends.base import ModelFacts, Remark, Row
+from worker.backends.base import MAX_TOGETHER_TOKENS, ModelFacts, Remark, Row, SlotChunk
 from worker.backends.batch_rows import BatchRows
 from worker.backends.chat_template import compile_template
 from worker.backends.constraint import Constraint, Constraints
@@ -96,7 +96,7 @@ class LlamaBackend:
             self._unusable(f"its context is {trained_tokens} tokens, {context_tokens} were asked")
         cells = cells_per_slot(context_tokens) * slots
         # Padded rows stand alone, so each has a gap beside it.
-        max_rows = max(64, slots + 1, self._max_chunk)
+        max_rows = max(MAX_TOGETHER_TOKENS, slots + 1, self._max_chunk)
         params = llama.llama_context_default_params()
         params.n_ctx = cells
         params.n_seq_max = slots
@@ -227,21 +227,33 @@ class LlamaBackend:
 
     # --- steps
 
-    def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:
-        last = len(tokens) - 1
-        assert 0 <= last < self._max_chunk, f"a chunk of {len(tokens)} tokens"
+    def prefill(self, chunks: Sequence[SlotChunk]) -> None:
+        size = len(chunks[0].tokens)
+        assert 0 < size <= self._max_chunk, f"a chunk of {size} tokens"
+        # NOTE: of unequal chunks, or with a hole between their slots, llama.cpp makes calls of its
+        # own, and may leave one row for the last.
+        first = chunks[0].slot
+        assert [(c.slot, len(c.tokens)) for c in chunks] == [
+            (slot, size) for slot in range(first, first + len(chunks))
+        ], "chunks computed together are alike"
         # A float model also multiplies one output row by another kernel than two.
         pads_outputs = self._pads_from == 0
-        first_output = last - 1 if pads_outputs else last
-        for row, token in enumerate(tokens):
-            self._rows.set(row, slot, token, position + row, row >= first_output)
-        is_padded = last == 0 and self._can_pad
-        if is_padded:
-            self._rows.set(1, slot, tokens[0], position + 1, pads_outputs)
-        self._run(len(tokens) + is_padded)
-        if is_padded:
-            self.forget(slot, position + 1)
-        self._row_of = {slot: last}
+        count, row_of = 0, {}
+        for chunk in chunks:
+            last = size - 1 if chunk.has_output else size
+            first_output = last - 1 if pads_outputs else last
+            for i, token in enumerate(chunk.tokens):
+                self._rows.set(count, chunk.slot, token, chunk.position + i, i >= first_output)
+                count += 1
+            if chunk.has_output:
+                row_of[chunk.slot] = count - 1
+        pad = chunks[0] if count == 1 and self._can_pad else None
+        if pad:
+            self._rows.set(1, pad.slot, pad.tokens[0], pad.position + 1, pads_outputs)
+        self._run(count + (pad is not None))
+        if pad:
+            self.forget(pad.slot, pad.position + 1)
+        self._row_of = row_of
 
     def sample_prefill(self, slot: int, index: int) -> int:
         return self._draw(slot, index)

@@ -12,7 +12,14 @@ from typing import Any
 
 from shared.errors import BadRequest, NoChatTemplate
 from shared.protocol import Message, Sampling, Tool
-from worker.backends.base import Constraint, ModelFacts, Remark, Row
+from worker.backends.base import (
+    MAX_TOGETHER_TOKENS,
+    Constraint,
+    ModelFacts,
+    Remark,
+    Row,
+    SlotChunk,
+)
 
 END = 256
 STATE_MAGIC = b"scripted"
@@ -41,6 +48,7 @@ class _Slot:
     tokens: list[int] = field(default_factory=list)
     drawn: int | None = None
     next_index: int | None = None
+    has_output: bool = False
 
 
 class ScriptedBackend:
@@ -144,21 +152,34 @@ class ScriptedBackend:
         assert history, "a sequence needs at least one token of history"
         self._slots[slot] = _Slot(sampling, seed, list(history))
 
-    def prefill(self, slot: int, tokens: Sequence[int], position: int) -> None:
-        self._record("prefill", (slot, len(tokens), position))
+    def prefill(self, chunks: Sequence[SlotChunk]) -> None:
+        self._record("prefill", *((c.slot, len(c.tokens), c.position) for c in chunks))
         self._step()
-        assert 1 <= len(tokens) <= self._max_chunk_tokens, f"a chunk of {len(tokens)} tokens"
-        state = self._open(slot)
-        assert state.drawn is None, f"slot {slot} was prefilled after a draw"
-        self._feed(slot, tokens, position)
-        expected = state.history[position : position + len(tokens)]
-        assert list(tokens) == expected, f"slot {slot} is fed other tokens than its history"
+        size, slots = len(chunks[0].tokens), [chunk.slot for chunk in chunks]
+        assert 1 <= size <= self._max_chunk_tokens, f"a chunk of {size} tokens"
+        assert all(len(chunk.tokens) == size for chunk in chunks), "chunks of unequal size together"
+        assert slots == list(range(slots[0], slots[0] + len(slots))), f"no neighbours: {slots}"
+        if len(chunks) > 1:
+            assert size > 1, "lone rows together"
+            assert size * len(chunks) <= MAX_TOGETHER_TOKENS, f"{size * len(chunks)} rows together"
+        for chunk in chunks:
+            state = self._open(chunk.slot)
+            assert state.drawn is None, f"slot {chunk.slot} was prefilled after a draw"
+            self._feed(chunk.slot, chunk.tokens, chunk.position)
+            expected = state.history[chunk.position : chunk.position + len(chunk.tokens)]
+            assert list(chunk.tokens) == expected, (
+                f"slot {chunk.slot} is fed other tokens than its history"
+            )
+            state.has_output = chunk.has_output
 
     def sample_prefill(self, slot: int, index: int) -> int:
-        last = self.calls[-1] if self.calls else None
-        assert last is not None and last.name == "prefill" and last.slots == (slot,), (
+        before = (call for call in reversed(self.calls) if call.name != "sample_prefill")
+        last = next(before, None)
+        assert last is not None and last.name == "prefill" and slot in last.slots, (
             f"slot {slot} is not what was prefilled in the last call"
         )
+        assert self._open(slot).has_output, f"the last call gave no output for slot {slot}"
+        self._open(slot).has_output = False
         self._record("sample_prefill", (slot, 1, index))
         state = self._open(slot)
         assert state.tokens == state.history, f"the prompt of slot {slot} is not whole yet"

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from tests.factories import make_args, make_times
 from worker.detokenizer import Detokenizer
-from worker.scheduler import Close, Move, Scheduler
+from worker.scheduler import Close, Move, Scheduler, StepPlan
 from worker.sequence import Drawn, Sequence
 
 
@@ -49,7 +49,7 @@ def test_the_budget_bounds_the_prompt_tokens_of_a_step() -> None:
     for job_id in "abc":
         scheduler.add(make_sequence(job_id, num_prompt=12))
     sizes = [len(c.tokens) for c in scheduler.plan(16).chunks]
-    assert sizes == [8, 4]
+    assert sizes == [6, 6]
     assert sum(sizes) <= 16
 
 
@@ -64,7 +64,49 @@ def test_the_rest_of_a_budget_is_not_spent_on_a_tiny_chunk() -> None:
     scheduler = make_scheduler()
     for job_id in "ab":
         scheduler.add(make_sequence(job_id, num_prompt=14))
-    assert [len(c.tokens) for c in scheduler.plan(16).chunks] == [8, 6]
+    assert [len(c.tokens) for c in scheduler.plan(16).chunks] == [7, 7]
+
+
+def shape(plan: StepPlan) -> list[list[tuple[str, int]]]:
+    return [[(c.sequence.job_id, len(c.tokens)) for c in call] for call in plan.calls]
+
+
+def test_neighbours_with_as_much_to_do_share_a_call() -> None:
+    scheduler = make_scheduler()
+    for job_id, num_prompt in zip("abcd", (8, 8, 5, 8), strict=True):
+        scheduler.add(make_sequence(job_id, num_prompt))
+    assert shape(scheduler.plan(100)) == [[("a", 8), ("b", 8)], [("c", 5), ("d", 5)], [("d", 3)]]
+
+
+def test_a_shared_call_keeps_to_the_budget_and_serves_the_oldest_first() -> None:
+    scheduler = make_scheduler()
+    for job_id in "abcd":
+        scheduler.add(make_sequence(job_id, num_prompt=8))
+    assert shape(scheduler.plan(19)) == [[("a", 8), ("b", 8)]]
+    run_step(scheduler)
+    assert shape(scheduler.plan(19)) == [[("c", 8), ("d", 8)]]
+
+
+def test_no_neighbour_is_left_with_a_lone_row() -> None:
+    scheduler = make_scheduler()
+    for job_id, num_prompt in zip("abc", (8, 9, 10), strict=True):
+        scheduler.add(make_sequence(job_id, num_prompt))
+    assert shape(scheduler.plan(100)) == [[("a", 8)], [("b", 5), ("c", 5)], [("b", 4)], [("c", 5)]]
+
+
+def test_a_further_call_is_charged_what_it_costs_by_itself() -> None:
+    scheduler = make_scheduler()
+    for job_id, num_prompt in zip("ab", (8, 6), strict=True):
+        scheduler.add(make_sequence(job_id, num_prompt))
+    assert shape(scheduler.plan(16, call_tokens=2)) == [[("a", 8)], [("b", 6)]]
+    assert shape(scheduler.plan(16, call_tokens=3)) == [[("a", 8)]]
+
+
+def test_a_grid_shares_no_calls() -> None:
+    scheduler = make_scheduler(grid_tokens=16)
+    for job_id in "ab":
+        scheduler.add(make_sequence(job_id, num_prompt=8))
+    assert shape(scheduler.plan(100)) == [[("a", 8)], [("b", 8)]]
 
 
 def test_a_grid_cuts_the_prompt_at_its_borders_only_and_the_answer_by_chunks() -> None:
@@ -77,8 +119,8 @@ def test_a_grid_cuts_the_prompt_at_its_borders_only_and_the_answer_by_chunks() -
         (0, 16),
         (16, 16),
         (32, 8),
-        (40, 8),
-        (48, 3),
+        (40, 6),
+        (46, 5),
     ]
     assert [len(c.tokens) for c in scheduler.plan(2).chunks] == [16]
 
@@ -88,7 +130,7 @@ def test_a_cut_ends_a_chunk_and_the_sequences_part_of_the_step() -> None:
     sequence = make_sequence("a", num_prompt=30)
     sequence.reuse.cuts = (11,)
     scheduler.add(sequence)
-    assert [len(c.tokens) for c in scheduler.plan(100).chunks] == [8, 3]
+    assert [len(c.tokens) for c in scheduler.plan(100).chunks] == [6, 5]
 
 
 def test_one_that_waits_holds_a_slot_and_does_nothing() -> None:
@@ -141,7 +183,7 @@ def test_a_resumed_sequence_refeeds_its_prompt_by_the_same_chunks_then_its_own_t
     sequence.resume([50, 51, 52])
     scheduler.add(sequence)
     plan = scheduler.plan(100)
-    assert [c.tokens for c in plan.chunks] == [(0, 1, 2, 3, 4, 5, 6, 7), (8, 9), (50, 51)]
+    assert [c.tokens for c in plan.chunks] == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9), (50, 51)]
     assert plan.num_draws == 0
     scheduler.commit(plan, [], 101.0)
     assert scheduler.plan(100).rows == [sequence]

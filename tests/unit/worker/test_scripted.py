@@ -4,7 +4,7 @@ import pytest
 
 from shared.errors import NoChatTemplate
 from shared.protocol import Message, Sampling
-from worker.backends.base import Backend, Row
+from worker.backends.base import Backend, Row, SlotChunk
 from worker.backends.scripted import END, ScriptedBackend
 
 SAMPLING = Sampling()
@@ -14,7 +14,7 @@ PROMPT = list(b"hello")
 def start(backend: Backend, slot: int, tokens: list[int], index: int = 0, seed: int = 1) -> int:
     backend.open_slot(slot, SAMPLING, seed, tokens)
     for position in range(0, len(tokens), 56):
-        backend.prefill(slot, tokens[position : position + 56], position)
+        backend.prefill([SlotChunk(slot, tokens[position : position + 56], position)])
     return backend.sample_prefill(slot, index)
 
 
@@ -88,7 +88,7 @@ def test_ends_unless_told_to_ignore_it() -> None:
     assert END in run(ScriptedBackend(ends_one_in=2), 0, PROMPT, 20)
     backend = ScriptedBackend(ends_one_in=1)
     backend.open_slot(0, Sampling(ignore_eos=True), 1, PROMPT)
-    backend.prefill(0, PROMPT, 0)
+    backend.prefill([SlotChunk(0, PROMPT, 0)])
     assert backend.sample_prefill(0, 0) != END
 
 
@@ -128,8 +128,9 @@ WRONG: dict[str, Callable[[ScriptedBackend, int], object]] = {
     "no rows": lambda backend, token: backend.decode([], []),
     "2 indices": lambda backend, token: backend.decode([Row(0, token, 5)], [1, 1]),
     "sorted and unique": lambda backend, token: backend.decode([Row(0, token, 5)] * 2, [1, 1]),
-    "after a draw": lambda backend, token: backend.prefill(0, [1, 2], 5),
-    "chunk of 57": lambda backend, token: backend.prefill(0, [1] * 57, 5),
+    "after a draw": lambda backend, token: backend.prefill([SlotChunk(0, [1, 2], 5)]),
+    "chunk of 57": lambda backend, token: backend.prefill([SlotChunk(0, [1] * 57, 5)]),
+    "chunk of 0": lambda backend, token: backend.prefill([SlotChunk(0, [], 5)]),
     "last call": lambda backend, token: backend.sample_prefill(0, 1),
     "no slot 9": lambda backend, token: backend.open_slot(9, SAMPLING, 1, PROMPT),
     "not empty": lambda backend, token: backend.move_slot(0, 0),
@@ -162,7 +163,7 @@ def test_a_sequence_must_fit_into_the_context() -> None:
 def test_a_draw_needs_the_whole_prompt() -> None:
     backend = ScriptedBackend()
     backend.open_slot(0, SAMPLING, 1, PROMPT)
-    backend.prefill(0, PROMPT[:3], 0)
+    backend.prefill([SlotChunk(0, PROMPT[:3], 0)])
     with pytest.raises(AssertionError, match="not whole"):
         backend.sample_prefill(0, 0)
 
@@ -171,4 +172,29 @@ def test_a_prompt_is_its_history() -> None:
     backend = ScriptedBackend()
     backend.open_slot(0, SAMPLING, 1, PROMPT)
     with pytest.raises(AssertionError, match="other tokens"):
-        backend.prefill(0, [1, 2], 0)
+        backend.prefill([SlotChunk(0, [1, 2], 0)])
+
+
+@pytest.mark.parametrize(
+    ("message", "parts"),
+    {
+        "unequal": [(0, 3), (1, 4)],
+        "no neighbours": [(0, 3), (2, 3)],
+        "lone rows": [(0, 1), (1, 1)],
+        "66 rows": [(0, 33), (1, 33)],
+    }.items(),
+)
+def test_chunks_computed_together_are_alike(message: str, parts: list[tuple[int, int]]) -> None:
+    backend = ScriptedBackend()
+    for slot in range(3):
+        backend.open_slot(slot, SAMPLING, 1, PROMPT * 10)
+    with pytest.raises(AssertionError, match=message):
+        backend.prefill([SlotChunk(slot, (PROMPT * 10)[:size], 0) for slot, size in parts])
+
+
+def test_a_chunk_without_an_output_gives_no_draw() -> None:
+    backend = ScriptedBackend()
+    backend.open_slot(0, SAMPLING, 1, PROMPT)
+    backend.prefill([SlotChunk(0, PROMPT, 0, has_output=False)])
+    with pytest.raises(AssertionError, match="no output"):
+        backend.sample_prefill(0, 0)
