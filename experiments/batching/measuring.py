@@ -50,8 +50,7 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "position": POSITION,
             "threads": setting.threads,
             "work": asdict(work_of(setting.facts, probe.ready.num_vocab)),
-            # A lone row is computed beside a second one where threads share its attention.
-            "pads": setting.threads > 1,
+            "pads": False,  # whether a lone row was computed as two
         }
 
         def run(case: Case) -> Values:
@@ -61,6 +60,7 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
                 return {"prompt_tokens_per_s": rate, "tokens": prompt.positions[-1]}
             rows = int(case["sequences"])
             answer = probe.ask(Decode(rows=rows, position=POSITION, steps=steps, max_s=max_s))
+            samples.facts["pads"] |= answer.is_padded
             return {
                 "step_ms": _middle(answer.series),
                 "tokens_per_s": rows * len(answer.series) / sum(answer.series) * 1000,

@@ -90,7 +90,7 @@ class Asked(Frozen):
 
 class Answer(Frozen):
     """``series`` as the order says; ``delayed_share``: of the time of its threads, how long they waited for
-    a core that somebody else was on."""
+    a core that somebody else was on; ``is_padded``: a lone row was computed as two."""
 
     series: tuple[float, ...] = ()
     positions: tuple[int, ...] = ()
@@ -98,6 +98,7 @@ class Answer(Frozen):
     num_bytes: int = 0
     rss_bytes: int = 0
     delayed_share: float = 0.0
+    is_padded: bool = False
 
 
 class QualityPlan(Frozen):

@@ -70,7 +70,8 @@ class Probe:
                 break
         for row in rows[1:]:
             self._backend.close_slot(row.slot)
-        return Answer(series=tuple(times_ms))
+        is_padded = order.rows == 1 and self._backend.pads_lone_row(order.position)
+        return Answer(series=tuple(times_ms), is_padded=is_padded)
 
     def _read(self, order: Read) -> Answer:
         self._clear(0)
@@ -97,9 +98,9 @@ class Probe:
                 position = 0
                 while position < len(known):
                     size = next_chunk(position, len(known), order.chunk_tokens)
-                    self._backend.prefill(
-                        [SlotChunk(0, known[position : position + size], position)]
-                    )
+                    chunk = known[position : position + size]
+                    is_last = position + size == len(known)
+                    self._backend.prefill([SlotChunk(0, chunk, position, has_output=is_last)])
                     position += size
                 token = self._backend.sample_prefill(0, index)
             else:
@@ -164,7 +165,9 @@ class Probe:
 
     def _chunk(self, slot: int, position: int, stop: int, chunk_tokens: int) -> int:
         size = next_chunk(position, stop, chunk_tokens)
-        self._backend.prefill([SlotChunk(slot, self._text[position : position + size], position)])
+        chunk = self._text[position : position + size]
+        is_last = position + size == stop
+        self._backend.prefill([SlotChunk(slot, chunk, position, has_output=is_last)])
         return position + size
 
     def _clear(self, slot: int) -> None:

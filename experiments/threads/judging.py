@@ -140,7 +140,7 @@ def explain(figures: Figures, card: Mapping[str, Any]) -> str:
         )
     if figures["pads"].get(str(top["threads"])):
         words += (
-            "(With several threads a lone row is computed beside a second one that is thrown "
+            "(The lone row is computed beside a second one that is thrown "
             "away, so that "
             "its tokens do not depend on who else is there.) "
         )

@@ -76,14 +76,13 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "cores": len(setting.machine.cores),
             "position": POSITION,
             "work": asdict(work_of(setting.facts, ready.num_vocab)),
-            # Of one row, which is padded to two where threads share its attention.
-            "pads": {str(count): count > 1 for count in counts},
+            "pads": {},  # by threads: whether the one row was computed as two
         }
 
         def run(case: Case) -> Values:
             probe = probes[int(case["threads"])]
             with neighbour(str(case["neighbour"]), setting.cores_for(1)[0]):
-                return _speeds(probe, setting, is_undisturbed=case["neighbour"] == "none")
+                return _speeds(probe, setting, samples, is_undisturbed=case["neighbour"] == "none")
 
         cases: list[Case] = [
             {"threads": count, "neighbour": kind} for kind in NEIGHBOURS for count in counts
@@ -91,7 +90,7 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
         in_turn(samples, cases, setting.rounds, run, watch)
 
 
-def _speeds(probe: Probe, setting: Setting, *, is_undisturbed: bool) -> Values:
+def _speeds(probe: Probe, setting: Setting, samples: Samples, *, is_undisturbed: bool) -> Values:
     is_quick = setting.is_quick
     max_s = _QUICK_MAX_S if is_quick else _MAX_S
     prompt_tokens = _QUICK_PROMPT_TOKENS if is_quick else _PROMPT_TOKENS
@@ -99,6 +98,7 @@ def _speeds(probe: Probe, setting: Setting, *, is_undisturbed: bool) -> Values:
     steps = probe.ask(
         Decode(rows=1, position=POSITION, steps=_QUICK_STEPS if is_quick else _STEPS, max_s=max_s)
     )
+    samples.facts["pads"][str(probe.threads)] = steps.is_padded
     values: Values = {
         "prompt_tokens_per_s": prompt.positions[-1] / prompt.series[-1],
         "decode_tokens_per_s": len(steps.series) / sum(steps.series) * 1000,

@@ -262,6 +262,10 @@ class LlamaBackend:
         self.run_rows(rows)
         return [self._draw(row.slot, index) for row, index in zip(rows, indices, strict=True)]
 
+    def pads_lone_row(self, position: int) -> bool:
+        """Whether one row at ``position`` with nothing beside it is computed as two."""
+        return position >= self._pads_from
+
     def run_rows(self, rows: Sequence[Row]) -> None:
         """One step of these sequences; their logits are there until the next one."""
         row_of, padded, count = {}, [], 0
@@ -272,7 +276,7 @@ class LlamaBackend:
             # llama.cpp runs each stretch of successive slots by itself, so a hole isolates rows.
             has_left = i > 0 and rows[i - 1].slot == row.slot - 1
             has_right = i + 1 < len(rows) and rows[i + 1].slot == row.slot + 1
-            if row.position >= self._pads_from and not has_left and not has_right:
+            if self.pads_lone_row(row.position) and not has_left and not has_right:
                 self._rows.set(count, row.slot, row.token, row.position + 1, True)
                 padded.append(row)
                 count += 1
