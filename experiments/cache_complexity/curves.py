@@ -8,6 +8,9 @@ import numpy as np
 
 from experiments.frame.samples import Samples
 
+#: Tokens before and after one whose times are taken with its own.
+LOCAL_REACH = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:
@@ -43,7 +46,7 @@ def cached_curve(samples: Samples, at: Sequence[int]) -> Curve:
     )
 
 
-def _local_ms(at_s: Sequence[float], length: int, reach: int = 16) -> float:
+def _local_ms(at_s: Sequence[float], length: int, reach: int = LOCAL_REACH) -> float:
     """Around this token: single ones are told apart by whatever else the machine did."""
     gaps = [
         (at_s[n] - at_s[n - 1]) * 1000

@@ -6,6 +6,7 @@ from typing import Any
 from experiments.analysis.fit import Fit, fit_polynomial, growth_exponent
 from experiments.analysis.work import ModelWork
 from experiments.cache_complexity.curves import (
+    LOCAL_REACH,
     Curve,
     cached_curve,
     even_lengths,
@@ -42,7 +43,8 @@ def judge(samples: Samples, _card: Mapping[str, Any]) -> Figures:
         "cached": _growth(cached),
         "recomputed": _growth(recomputed),
         "prompt_fit": fit_polynomial(tokens[1:], prompt_s[1:], _SQUARE).to_json(),
-        "token_fit": fit_polynomial(cached.lengths, cached.token_ms, 1).to_json(),
+        "token_fit": _token_fit(cached, samples.facts.get("padded_from")).to_json(),
+        "padded_from": samples.facts.get("padded_from"),
         "slowdown": [r / c for r, c in zip(recomputed.total_s, cached.total_s, strict=True)],
         "work": _work(work, prompt_tokens, lengths, cached, recomputed),
         "batching": _batching(samples, tokens, prompt_s, prompt_tokens),
@@ -67,6 +69,16 @@ def _growth(curve: Curve) -> Figures:
         ),
         "cube_share": _cube_share(curve),
     }
+
+
+def _token_fit(curve: Curve, padded_from: int | None) -> Fit:
+    """A lone row that is computed as two costs more whatever stands before it: where that begins
+    within the answer, only what comes after it tells what looking back costs."""
+    points = list(zip(curve.lengths, curve.token_ms, strict=True))
+    alike = [(n, ms) for n, ms in points if padded_from is None or n > padded_from + LOCAL_REACH]
+    if len(alike) < _LEAST_POINTS:
+        alike = points
+    return fit_polynomial([n for n, _ in alike], [ms for _, ms in alike], 1)
 
 
 def _cube_share(curve: Curve) -> float:
@@ -202,6 +214,12 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
             f" In chunks of 256 rows instead of 56, which may give other tokens, a prompt of that "
             f"length takes "
             f"{percent(1 / figures['tiled_speedup'])} of the time."
+        )
+    if figures.get("padded_from"):
+        words += (
+            f" From token {figures['padded_from']} of the answer on its row is computed together with a "
+            "second one that is thrown away (attention is split among threads there, for a lone row "
+            "alone, and tokens must not depend on who else runs): that is the step in the curve."
         )
     words += (
         "\nThe cost without the cache is the sum of measured prompts: one prompt, timed at the "

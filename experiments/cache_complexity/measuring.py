@@ -67,6 +67,7 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
                     )
                 )
                 positions = tuple(range(PROMPT_TOKENS, PROMPT_TOKENS + len(answer.series)))
+                samples.facts["padded_from"] = answer.padded_from
             else:
                 answer = probe.ask(
                     Read(tokens=PROMPT_TOKENS + length, chunk_tokens=chunk, max_s=_MAX_S)

@@ -90,7 +90,8 @@ class Asked(Frozen):
 
 class Answer(Frozen):
     """``series`` as the order says; ``delayed_share``: of the time of its threads, how long they waited for
-    a core that somebody else was on; ``is_padded``: a lone row was computed as two."""
+    a core that somebody else was on; ``is_padded``: a lone row was computed as two;
+    ``padded_from``: the first token of an answer of which that holds, if it does not of its first."""
 
     series: tuple[float, ...] = ()
     positions: tuple[int, ...] = ()
@@ -99,6 +100,7 @@ class Answer(Frozen):
     rss_bytes: int = 0
     delayed_share: float = 0.0
     is_padded: bool = False
+    padded_from: int | None = None
 
 
 class QualityPlan(Frozen):

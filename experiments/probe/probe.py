@@ -91,6 +91,7 @@ class Probe:
         self._backend.open_slot(0, _GREEDY, 1, [])
         known = self._text[: order.prompt_tokens]
         times_s: list[float] = []
+        padded_from = None
         began_s = perf_counter()
         for index in range(order.output_tokens):
             if index == 0 or order.recomputes:
@@ -105,13 +106,20 @@ class Probe:
                 token = self._backend.sample_prefill(0, index)
             else:
                 row = Row(0, known[-1], len(known) - 1)
+                if padded_from is None and self._backend.pads_lone_row(row.position):
+                    padded_from = index
                 token = self._backend.decode([row], [index])[0]
             known.append(token)
             times_s.append(perf_counter() - began_s)
             if times_s[-1] > order.max_s:
                 break
         self._clear(0)
-        return Answer(series=tuple(times_s), tokens=tuple(known[order.prompt_tokens :]))
+        tokens = tuple(known[order.prompt_tokens :])
+        # The first token comes of the prompt, so the second is the first to be one row.
+        starts_later = padded_from is not None and padded_from > 1
+        return Answer(
+            series=tuple(times_s), tokens=tokens, padded_from=padded_from if starts_later else None
+        )
 
     def _begin(self, order: Begin) -> Answer:
         """NOTE: "restore" goes into another slot than the one that computed the prefix."""

@@ -17,13 +17,23 @@ WORK = {
 }
 
 
-def made(*, token_s: float, attention_s: float, prompt_token_s: float, most: int = 560) -> Samples:
+def made(
+    *,
+    token_s: float,
+    attention_s: float,
+    prompt_token_s: float,
+    most: int = 560,
+    padded_from: int | None = None,
+) -> Samples:
     """A machine that keeps to theory: a cached token costs ``token_s`` and ``attention_s`` for each token
-    before it; a prompt's token the same for its attention, and less for itself."""
+    before it, and from ``padded_from`` on the first again; a prompt's token the same for its attention,
+    and less for itself."""
     samples = Samples(facts={"prompt_tokens": 16, "max_tokens": most, "work": WORK})
+    samples.facts["padded_from"] = padded_from
     at_s, now_s = [], 0.0
     for number in range(most):
         now_s += token_s + attention_s * (16 + number)
+        now_s += token_s if padded_from is not None and number >= padded_from else 0
         at_s.append(now_s)
     samples.add({"way": "cached", "chunk": 56}, 1, {"positions": [], "at_s": at_s})
     borders = list(range(56, 16 + most + 1, 56))
@@ -70,6 +80,17 @@ def test_attention_bends_both() -> None:
     assert figures["cached"]["fit"]["c"] == pytest.approx(1e-5, rel=0.05)
     assert figures["recomputed"]["cube_share"] > 0.1
     assert 0.4 < attention_share(figures) < 0.6
+
+
+def test_a_row_computed_twice_is_not_taken_for_attention() -> None:
+    figures = judge(
+        made(token_s=0.01, attention_s=0, prompt_token_s=0.005, padded_from=200, most=1120), {}
+    )
+    assert attention_share(figures) == pytest.approx(0, abs=0.01)
+    assert "From token 200 of the answer" in explain(figures, {})
+    assert "thrown away" not in explain(
+        judge(made(token_s=0.01, attention_s=0, prompt_token_s=0.005), {}), {}
+    )
 
 
 def test_work_is_counted_in_tokens_and_operations() -> None:
