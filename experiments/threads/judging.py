@@ -175,16 +175,11 @@ def _why(kept: Mapping[int, float], cores: int) -> str:
         words += " One thread shares its core with the neighbour."
     if spinning and min(spinning) < _COLLAPSED:
         words += (
-            " Several collapse: all wait at each barrier for the one that shares, and those that "
-            "wait spin, so "
-            "that the scheduler sees nothing to make room for."
+            " Several collapse: all wait at each barrier for the one that shares its core. OpenMP's "
+            "waiting threads spin, which may keep the system from making room for it."
         )
         if asleep and max(asleep) > 2 * min(spinning):
-            words += (
-                " With more threads than cores OpenMP lets them sleep instead of spinning, which "
-                "costs at rest "
-                "and helps here."
-            )
+            words += " More threads than cores, which OpenMP lets sleep sooner, keep more of less."
     return words
 
 
