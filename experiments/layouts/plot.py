@@ -56,4 +56,5 @@ def _bars(axes: "Axes", name: str, runs: Sequence[Run]) -> None:
                 axes.plot(places, middles, "D", color="#999999", markeredgecolor="black")
     axes.set_xticks(range(len(rows)), [row["layout"] for row in rows])
     if name == "output_tokens_per_s":
-        axes.set_ylim(bottom=0)
+        # Room above the bars, for the legend.
+        axes.set_ylim(bottom=0, top=1.25 * axes.get_ylim()[1])

@@ -58,5 +58,5 @@ def test_the_recorded_run_collapses_beside_a_neighbour_and_says_why() -> None:
     words = explain(figures, card)
     assert figures["best_decode_threads"] == 1
     assert "Several collapse" in words
-    assert "sleep instead of spinning" in words
+    assert "keep more of less" in words
     assert "4 threads on 2 cores" in words
