@@ -20,15 +20,20 @@ class ProbePlan(Frozen):
 
 
 class Ready(Frozen):
-    """``buffers_mb`` are those that llama.cpp put weights into, by its names for them."""
+    """``buffers_mb`` are those that llama.cpp put weights into, by its names for them; ``pads_from``: the
+    position from which on a lone row is computed beside a second one."""
 
     load_s: float
     batch_invariant: bool | None
     description: str
     llama_cpp: str
     num_vocab: int
+    pads_from: int | None
     kv_cache_bytes: int
     buffers_mb: dict[str, float]
+
+    def pads_at(self, position: int) -> bool:
+        return self.pads_from is not None and position >= self.pads_from
 
 
 class Decode(Frozen):

@@ -53,11 +53,12 @@ def check(setting: Setting) -> None:
 
 def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
     counts = counts_of(setting)
-    whole = [count for count in counts if count <= len(setting.machine.cores)]
+    cores = len(setting.machine.cores)
+    shared = sorted({min(count, cores) for count in counts})
     with ExitStack() as stack:
         watch.expect(len(counts) + 1)
         watch.begin("read bandwidth")
-        samples.facts["card"] = measure_memory(setting, whole)
+        samples.facts["card"] = measure_memory(setting, shared)
         watch.end()
         probes: dict[int, Probe] = {}
         for count in counts:
@@ -76,8 +77,9 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "cores": len(setting.machine.cores),
             "position": POSITION,
             "work": asdict(work_of(setting.facts, ready.num_vocab)),
-            # Of one row, which is padded to two where threads share its attention.
-            "pads": {str(count): count > 1 for count in counts},
+            "pads": {
+                str(count): probe.ready.pads_at(POSITION) for count, probe in probes.items()
+            },
         }
 
         def run(case: Case) -> Values:

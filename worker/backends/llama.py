@@ -63,6 +63,11 @@ class LlamaBackend:
             self.close()
             raise
 
+    @property
+    def pads_from(self) -> int | None:
+        """From which position on a lone row is computed beside a second one; None: nowhere."""
+        return None if self._pads_from == _NEVER else self._pads_from
+
     def _unusable(self, reason: str) -> NoReturn:
         raise ModelUnusable(f"{self._path} cannot be used: {reason}")
 
