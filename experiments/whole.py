@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from cli.whole_file import write_whole
 from experiments.batching.study import STUDY as BATCHING
 from experiments.cache_complexity.study import STUDY as CACHE_COMPLEXITY
 from experiments.frame.command import finish, run_studies
@@ -72,15 +73,16 @@ def carry_out_all(given: Given) -> int:
     results = {o.study.name: o.result for o in outcomes if "figures" in o.result}
     files = [file for outcome in outcomes for file in outcome.files]
     parts = [part_of(outcome) for outcome in outcomes]
-    # Interrupted, it takes the place of nothing whole.
-    stem = "report-interrupted" if is_interrupted else "report"
+    # What is not whole takes the place of nothing that is.
+    is_whole = all(outcome.is_whole for outcome in outcomes)
+    stem = "report" if is_whole else "report-interrupted"
     said = card_rows(result["card"]), summary(outcomes), result["reproduce"]
     for name, text in (
         (f"{stem}.html", to_html(parts, *said)),
         (f"{stem}.md", to_markdown(parts, *said)),
         (f"{stem}.json", to_text(result | {"experiments": results})),
     ):
-        (folder / name).write_text(text)
+        write_whole(folder / name, text)
         files.append(folder / name)
     shown = {name: without_samples(found) for name, found in results.items()}
     return finish(outcomes, result | {"experiments": shown}, files)
