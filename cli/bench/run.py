@@ -38,7 +38,7 @@ async def _drive(plan: Plan, measured: Measured, watch: Watch) -> None:
             await client.choose_model(plan.model)
         for client in clients:
             await _get_to_know(client, plan, measured)
-            watch.say(f"{client.server.name}: {client.server.url}, model {client.model}")
+            watch.say(f"{client.server.name}: {client.server.shown_url}, model {client.model}")
         measured.rate = measured.rates[plan.servers[0].name] or WORD_IS_TOKEN
         for round_number in range(1, plan.rounds + 1):
             first = (round_number - 1) % len(clients)  # nobody always comes after the same one
