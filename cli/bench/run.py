@@ -13,19 +13,25 @@ from cli.bench.measured import Measured
 from cli.bench.plan import Plan, Point
 from cli.bench.watch import Watch
 from cli.bench.words import WORD_IS_TOKEN
+from shared.errors import SetupError
 
 #: Servers let go of what clients left.
 _SETTLE_S = 1.0
 
 
 def measure(plan: Plan) -> Measured:
-    """Ctrl-C ends it, with what there is. Raises ``SetupError`` if a server cannot be measured at all."""
+    """Ctrl-C ends it, with what there is, and so does a load that cannot go on. Raises ``SetupError`` if a
+    server cannot be measured at all."""
     measured = Measured(plan)
     with Watch(plan) as watch:
         try:
             asyncio.run(_drive(plan, measured, watch))
         except KeyboardInterrupt:
             measured.is_interrupted = True
+        except SetupError as error:
+            if not measured.runs:
+                raise
+            measured.problem = error.message
     return measured
 
 
