@@ -62,6 +62,7 @@ def tune(
     Example: mini-vllm tune --concurrency 16 --objective throughput --budget 2m
     """
     if context.invoked_subcommand:
+        _refuse_given(context)
         return
     from cli.tune.plot import check_plot
     from cli.tune.run import Wish
@@ -166,6 +167,16 @@ def threads(
 
     shape = RequestShape(prompt_tokens=prompt_tokens, output_tokens=output_tokens)
     tune_threads(load_settings(**_given(model)), Load(concurrency, (shape,)))
+
+
+def _refuse_given(context: typer.Context) -> None:
+    """`tune --model X clear` would clear the records of another model than X."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            told = f"stands before `{context.invoked_subcommand}`, which does not see it there"
+            raise BadRequest(f"{option}: {told}; give it after, if it has it", field=name)
 
 
 def _given(model: str | None) -> dict[str, Any]:

@@ -63,9 +63,7 @@ def run_studies(
     return outcomes, folder
 
 
-def _check_comparable(
-    study: Study, other: dict[str, Any], path: Path, *, has_plots: bool
-) -> None:
+def _check_comparable(study: Study, other: dict[str, Any], path: Path, *, has_plots: bool) -> None:
     """Of another version, say, figures may be others: that is said before anything is measured. Raises
     ``BadRequest``."""
     try:

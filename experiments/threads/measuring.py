@@ -77,9 +77,7 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "cores": len(setting.machine.cores),
             "position": POSITION,
             "work": asdict(work_of(setting.facts, ready.num_vocab)),
-            "pads": {
-                str(count): probe.ready.pads_at(POSITION) for count, probe in probes.items()
-            },
+            "pads": {str(count): probe.ready.pads_at(POSITION) for count, probe in probes.items()},
         }
 
         def run(case: Case) -> Values:

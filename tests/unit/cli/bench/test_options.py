@@ -15,7 +15,10 @@ from shared.errors import BadRequest
     [
         ({"rate": "nan"}, "--rate: must be numbers from 0.001 to 100000"),
         ({"rate": "1e-300"}, "--rate: must be numbers from 0.001 to 100000"),
-        ({"rate": "0.01", "duration": "10s"}, "--duration: no request comes in 10 s at --rate 0.01"),
+        (
+            {"rate": "0.01", "duration": "10s"},
+            "--duration: no request comes in 10 s at --rate 0.01",
+        ),
         ({"concurrency": "0"}, "--concurrency: must be numbers from 1 to 4096"),
         ({"concurrency": "1,1"}, "given twice"),
         ({"concurrency": "-4"}, "--concurrency: must be numbers from 1 to 4096"),

@@ -46,7 +46,9 @@ class _Page(HTMLParser):
 
 def test_the_page_needs_nothing_beside_itself(tmp_path: Path) -> None:
     outcome = made(tmp_path)
-    page = to_html([part_of(outcome, AGAIN)], card_rows(run_of("kv-cache").card), summary([outcome]), "x")
+    page = to_html(
+        [part_of(outcome, AGAIN)], card_rows(run_of("kv-cache").card), summary([outcome]), "x"
+    )
     assert "<code>mini-vllm experiment kv-cache --quick</code> (12 s)" in page
     found = _Page()
     found.feed(page)
@@ -58,7 +60,9 @@ def test_the_page_needs_nothing_beside_itself(tmp_path: Path) -> None:
 
 def test_markdown_names_its_plots_and_compares(tmp_path: Path) -> None:
     outcome = made(tmp_path)
-    text = to_markdown([part_of(outcome, AGAIN)], card_rows({"cpu": "a|b"}), summary([outcome]), "made by")
+    text = to_markdown(
+        [part_of(outcome, AGAIN)], card_rows({"cpu": "a|b"}), summary([outcome]), "made by"
+    )
     assert "(kv-cache.png)" in text
     assert (tmp_path / "kv-cache.png").is_file()
     assert "### Compared with" in text
