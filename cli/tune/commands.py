@@ -18,9 +18,7 @@ from shared.settings import load_settings
 from shared.trials import RequestShape
 from shared.tuning import clear_records, read_records, tune_key
 
-app = typer.Typer(
-    help="Measure which format, layout and slots this machine runs best; `up` then uses it."
-)
+app = typer.Typer()
 
 _Model = Annotated[str | None, typer.Option(help="a known name or the path of a GGUF file")]
 _Prompt = Annotated[int, typer.Option(min=1, max=65_536, help="of a request")]
@@ -55,9 +53,9 @@ def tune(
     plot: Annotated[Path | None, typer.Option(help="a picture, FILE.svg or FILE.png")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="keep no record")] = False,
 ) -> None:
-    """Measure weight formats, layouts of workers and threads, slots and prompt chunks under a load.
+    """Measure which format, layout and slots this machine runs best; `up` then uses it.
 
-    Ctrl-C decides with what was measured until then. The last line is JSON.
+    Weight formats, layouts of workers and threads, slots and prompt chunks are tried under a load. Ctrl-C decides with what was measured until then. The last line is JSON.
 
     Example: mini-vllm tune --concurrency 16 --objective throughput --budget 2m
     """
