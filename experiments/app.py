@@ -203,7 +203,7 @@ def quantization(
     Example: mini-vllm experiment quantization --formats bf16,q8_0
     """
     given = Given(model, quick, rounds, threads, out, compare, plots)
-    names = tuple(part.strip() for part in formats.split(",")) if formats else ()
+    names = tuple(part.strip() for part in formats.split(",")) if formats is not None else ()
     raise typer.Exit(carry_out(QUANTIZATION, given.setting(formats=names), given))
 
 

@@ -1,9 +1,10 @@
 """`mini-vllm experiment all`: every experiment, one after the other, and a report of them."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from cli.whole_file import write_whole
 from experiments.batching.study import STUDY as BATCHING
 from experiments.cache_complexity.study import STUDY as CACHE_COMPLEXITY
 from experiments.frame.command import finish, run_studies
@@ -47,6 +48,12 @@ def choose(setting: Setting) -> Chosen:
     return Chosen(rest, ("layouts: with one core there is one layout only",))
 
 
+def again(given: Given, study: Study) -> str:
+    """The command for one of them alone. What tries several numbers of threads is not given one."""
+    tries_threads = study in (THREADS, LAYOUTS)
+    return (replace(given, threads=None) if tries_threads else given).command(study.name)
+
+
 def carry_out_all(given: Given) -> int:
     """The exit code. Raises ``ServiceError`` before anything is measured where something cannot "
     "be."""
@@ -71,16 +78,17 @@ def carry_out_all(given: Given) -> int:
     }
     results = {o.study.name: o.result for o in outcomes if "figures" in o.result}
     files = [file for outcome in outcomes for file in outcome.files]
-    parts = [part_of(outcome) for outcome in outcomes]
-    # Interrupted, it takes the place of nothing whole.
-    stem = "report-interrupted" if is_interrupted else "report"
+    parts = [part_of(o, again(given, o.study)) for o in outcomes]
+    # What is not whole takes the place of nothing that is.
+    is_whole = all(outcome.is_whole for outcome in outcomes)
+    stem = "report" if is_whole else "report-interrupted"
     said = card_rows(result["card"]), summary(outcomes), result["reproduce"]
     for name, text in (
         (f"{stem}.html", to_html(parts, *said)),
         (f"{stem}.md", to_markdown(parts, *said)),
         (f"{stem}.json", to_text(result | {"experiments": results})),
     ):
-        (folder / name).write_text(text)
+        write_whole(folder / name, text)
         files.append(folder / name)
     shown = {name: without_samples(found) for name, found in results.items()}
     return finish(outcomes, result | {"experiments": shown}, files)

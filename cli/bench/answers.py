@@ -28,7 +28,8 @@ class Answer:
     is_cut: bool = False  #: we left before its end
 
     def feed(self, event: Mapping[str, Any], now_s: float) -> None:
-        """One event of the stream."""
+        """One event of the stream. Raises ``TypeError``, ``KeyError`` and ``AttributeError`` of one that is
+        not as OpenAI's API has it."""
         self.began_s = self.began_s or now_s
         if error := event.get("error"):
             self.fail(_kind_of(error), str(error), now_s)
@@ -39,10 +40,13 @@ class Answer:
                 self.text += piece
                 self.came_s.append(now_s)
         if usage := event.get("usage"):
+            self.prompt_tokens = _whole("prompt_tokens", usage["prompt_tokens"])
+            self.output_tokens = _whole("completion_tokens", usage["completion_tokens"])
+            cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+            self.cached_tokens = 0 if cached is None else _whole("cached_tokens", cached)
             self.has_usage = True
-            self.prompt_tokens = usage["prompt_tokens"]
-            self.output_tokens = usage["completion_tokens"]
-            self.cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
+            # Of an answer without a choice, whose usage is all there is.
+            self.ended_s = self.ended_s or now_s
 
     def fail(self, kind: str, message: str, now_s: float) -> None:
         """The first thing that goes wrong is what is told."""
@@ -90,6 +94,13 @@ class Seen:
     @property
     def took_s(self) -> float:
         return self.ended_s - self.began_s
+
+
+def _whole(name: str, value: object) -> int:
+    """Raises ``TypeError``: with what is no number nothing can be counted."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"usage.{name} is {value!r:.40}")
+    return value
 
 
 def _kind_of(error: object) -> str:

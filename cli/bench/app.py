@@ -102,7 +102,7 @@ def bench(
     by round, on the same prompts; ratios are of the first server to the others. The last line of the
     output is JSON. Ctrl-C reports what was measured so far.
 
-    Ends with code 1 if a server answered nothing, 130 after Ctrl-C.
+    Ends with code 1 if a server answered nothing or it ended early, 130 after Ctrl-C.
 
     Example: mini-vllm bench --url http://127.0.0.1:8000 --concurrency 1,4,16 --out bench
     """

@@ -23,6 +23,13 @@ class Server:
     name: str
     url: str  #: without a slash at its end, and without /v1
 
+    @property
+    def shown_url(self) -> str:
+        """Without the password that it may have."""
+        scheme, sign, rest = self.url.partition("://")
+        address, slash, path = rest.partition("/")
+        return f"{scheme}{sign}{address.rpartition('@')[2]}{slash}{path}"
+
 
 class Client:
     """In an ``async with``; ``connect`` before anything else."""
@@ -40,7 +47,7 @@ class Client:
         except UnicodeEncodeError:
             raise SetupError("--key: must be ASCII", field="key") from None
         except httpx.InvalidURL as error:
-            raise SetupError(f"--url {server.url}: {error}", field="url") from None
+            raise SetupError(f"--url {server.shown_url}: {error}", field="url") from None
 
     async def __aenter__(self) -> "Client":
         return self
@@ -64,7 +71,8 @@ class Client:
             return [str(model["id"]) for model in response.json()["data"]]
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
             reason = (str(error) or repr(error)).splitlines()[0]
-            what = f"{self.server.url}/v1/models: {reason}"
+            reason = reason.replace(self.server.url, self.server.shown_url)
+            what = f"{self.server.shown_url}/v1/models: {reason}"
             raise SetupError(f"--url {self.server.name}: {what}", field="url") from None
 
     async def send(self, ask: Ask, answer: Answer) -> None:
@@ -80,7 +88,7 @@ class Client:
             body["ignore_eos"] = True
         try:
             await self._stream(ask.path, body, answer)
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
             answer.fail(_kind_of(error), repr(error), time.monotonic())
         if not answer.has_usage:
             what = "the stream ended without its usage"

@@ -15,7 +15,7 @@ from cli.bench.verdicts import has_answers, judge
 from cli.card import load_1min, make_card, open_console
 from cli.job import EXIT_INTERRUPTED
 
-EXIT_NOTHING_SUCCEEDED = 1
+EXIT_FAILED = 1
 
 
 def run_bench(given: Given, *, has_plots: bool) -> int:
@@ -34,10 +34,11 @@ def run_bench(given: Given, *, has_plots: bool) -> int:
     result = to_json(measured, card)
     for verdict in judge(measured):
         aside.print(Text(verdict.text, style="bold red" if verdict.is_loud else ""))
+    # Before the files: a disk may be full, and drawing takes a while.
+    print(json.dumps(result), flush=True)
     if plan.out is not None and measured.runs:
         for path in fill_folder(plan.out, result, measured, has_plots=has_plots):
             aside.print(Text(f"wrote {path}"))
-    print(json.dumps(result), flush=True)
     if measured.is_interrupted:
         return EXIT_INTERRUPTED
-    return 0 if has_answers(measured) else EXIT_NOTHING_SUCCEEDED
+    return 0 if has_answers(measured) and not measured.problem else EXIT_FAILED

@@ -1,8 +1,9 @@
 """The figures of one run, named and defined as `vllm bench serve` does. Pure.
 
 TPOT is of a request, its time after the first token by its tokens after the first; ITL is of all gaps
-between pieces of text, of all requests together; percentiles are interpolated. Only requests that were
-answered count, but in ``max_concurrent_requests``. What vLLM does not have stands after it.
+between pieces of text, of all requests together (vLLM also counts pieces without any); percentiles are
+interpolated. Only requests that were answered count, but in ``max_concurrent_requests``, which is of any
+moment, where vLLM's is of a second. What vLLM does not have stands after it.
 """
 
 import statistics

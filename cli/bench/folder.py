@@ -10,6 +10,7 @@ from cli.bench.measured import Measured
 from cli.bench.sweep_plot import draw_sweep
 from cli.bench.timeline import to_timeline
 from cli.bench.timeline_plot import draw_timeline
+from cli.whole_file import write_whole
 from shared.errors import BadRequest
 
 
@@ -29,7 +30,7 @@ def fill_folder(
 ) -> list[Path]:
     """The files that were written. Those of an earlier run with the same names are replaced."""
     file = folder / "result.json"
-    file.write_text(json.dumps(result, indent=2) + "\n")
+    write_whole(file, json.dumps(result, indent=2) + "\n")
     written = [file]
     if not has_plots:
         return written

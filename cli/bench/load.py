@@ -16,6 +16,8 @@ from shared.errors import SetupError
 
 _START_TIMEOUT_S = 120.0
 _POLL_S = 0.02
+#: Of a client that has a time to fill: a server that is gone would be asked a thousand times a second.
+_AFTER_FAILURE_S = 0.2
 
 
 async def run_load(client: Client, load: Load, seen: Seen) -> None:
@@ -66,31 +68,36 @@ async def _run_client(
         script = next(scripts, None)
         if script is None:
             return
-        await _run_script(client, script, end_s, answers)
+        is_answered = await _run_script(client, script, end_s, answers)
+        if end_s is not None and not is_answered:
+            await asyncio.sleep(_AFTER_FAILURE_S)
 
 
 async def _run_arrivals(
     client: Client, load: Load, scripts: Iterator[Script], seen: Seen, group: asyncio.TaskGroup
 ) -> None:
+    end_s = None if load.duration_s is None else seen.began_s + load.duration_s
     for arrival_s, script in zip(load.arrivals_s, scripts, strict=False):
         await asyncio.sleep(seen.began_s + arrival_s - time.monotonic())
-        group.create_task(_run_script(client, script, None, seen.answers))
+        group.create_task(_run_script(client, script, end_s, seen.answers))
 
 
 async def _run_script(
     client: Client, script: Script, end_s: float | None, answers: list[Answer]
-) -> None:
-    """A chat whose turn failed is over: what would be said next has no sense."""
+) -> bool:
+    """Whether all of it was answered that was asked. A chat whose turn failed is over: what would be said
+    next has no sense."""
     history: tuple[Mapping[str, Any], ...] = ()
     for ask in script:
         if history and end_s is not None and time.monotonic() >= end_s:
-            return
+            break
         full = ask.after(history) if ask.messages else ask
         answers.append(answer := Answer(time.monotonic()))
         await client.send(full, answer)
-        if answer.error and len(script) > 1:
-            return
+        if answer.error:
+            return False
         history = (*full.messages, {"role": "assistant", "content": answer.text})
+    return True
 
 
 async def _run_beside(client: Client, load: Load, seen: Seen) -> None:

@@ -29,6 +29,7 @@ class Measured:
     runs: dict[tuple[Point, str], list[Run]] = field(default_factory=dict)
     last: dict[str, tuple[Point, Seen]] = field(default_factory=dict)  #: by server, to be drawn
     is_interrupted: bool = False
+    problem: str = ""  #: why it ended before its end
 
     @property
     def names(self) -> list[str]:

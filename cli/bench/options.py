@@ -20,6 +20,7 @@ from shared.errors import BadRequest
 
 MAX_CLIENTS = 4096
 MAX_RATE_PER_S = 100_000.0
+MIN_RATE_PER_S = 0.001
 MAX_BURSTINESS = 1000.0
 _MAX_POINTS = 64
 _MAX_DURATION_S = 86_400.0
@@ -78,7 +79,7 @@ def make_plan(given: Given) -> Plan:
         api_key=given.key,
         out=given.out,
     )
-    _refuse_too_many_arrivals(plan)
+    _check_arrivals(plan)
     return plan
 
 
@@ -171,15 +172,15 @@ def _points(given: Given, workload: Workload | None) -> tuple[Point, ...]:
 
 
 def _numbers(option: str, text: str, kind: Callable[[str], float], most: float) -> list[float]:
-    least = "1" if kind is int else "more than 0"
-    told = f"must be numbers from {least} to {most:g}, like 1,4,16"
+    least = 1 if kind is int else MIN_RATE_PER_S
+    told = f"must be numbers from {least:g} to {most:g}, like 1,4,16"
     try:
         numbers = [kind(part) for part in text.split(",")]
     except ValueError:
         raise _refused(option, f"{told} (got {text[:60]!r})") from None
     for number in numbers:
-        if not 0 < number <= most:
-            raise _refused(option, f"{told} (got {number:g})")
+        if not least <= number <= most:
+            raise _refused(option, f"{told} (got {number:.40g})")
     if len(set(numbers)) < len(numbers):
         raise _refused(option, f"a number is given twice (got {text[:60]!r})")
     if len(numbers) > _MAX_POINTS:
@@ -206,9 +207,14 @@ def _duration_s(option: str, text: str | None, most_s: float) -> float | None:
     return value_s
 
 
-def _refuse_too_many_arrivals(plan: Plan) -> None:
+def _check_arrivals(plan: Plan) -> None:
     for point in plan.points:
-        num = (point.rate_per_s or 0) * (plan.duration_s or 0)
+        if point.rate_per_s is None or plan.duration_s is None:
+            continue
+        num = point.rate_per_s * plan.duration_s
+        if num < 1:
+            told = f"no request comes in {plan.duration_s:g} s at --rate {point.rate_per_s:g}"
+            raise _refused("duration", f"{told}; at least {1 / point.rate_per_s:g} s")
         if num > _MAX_ARRIVALS:
             told = f"--duration times --rate must be at most {_MAX_ARRIVALS} requests"
             raise _refused("duration", f"{told} (got {num:.0f})")

@@ -120,7 +120,8 @@ class Plan:
         if point.clients is None:
             wanted = _OPEN_SCRIPTS
             if self.duration_s is not None and point.rate_per_s is not None:
-                wanted = max(1, round(point.rate_per_s * self.duration_s))
+                # The last of them comes at the end at the latest.
+                wanted = max(1, int(point.rate_per_s * self.duration_s))
             return wanted * turns
         if self.duration_s is not None:
             return None

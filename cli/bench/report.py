@@ -2,6 +2,7 @@
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cli.bench.comparison import Spread
 from cli.bench.measured import Measured
@@ -65,7 +66,7 @@ def _table_of(measured: Measured, point: Point) -> Table:
     spreads = {name: measured.spreads(point, name) for name in measured.names}
     columns = spreads | measured.ratios(point)
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(Text(column), justify="right")
     for figure, words in TITLES.items():
         found = [spread[figure] for spread in spreads.values() if figure in spread]
         is_shown = found and (figure not in _HIDDEN_AT_ZERO or any(s["max"] for s in found))
@@ -87,7 +88,7 @@ def _sweep_of(measured: Measured) -> Table:
     for figure in shown:
         table.add_column(TITLES[figure], justify="right")
     for point, name, spreads in rows:
-        table.add_row(point.label, name, *(_median(spreads.get(figure)) for figure in shown))
+        table.add_row(point.label, Text(name), *(_median(spreads.get(figure)) for figure in shown))
     return table
 
 

@@ -14,7 +14,7 @@ def to_json(measured: Measured, card: dict[str, object]) -> dict[str, Any]:
         "plan": _plan(measured.plan),
         "servers": {
             server.name: {
-                "url": server.url,
+                "url": server.shown_url,
                 "model": measured.models.get(server.name),
                 "ignore_eos": server.name not in measured.without_ignore_eos,
                 "errors": _errors(measured.errors(server.name)),

@@ -13,19 +13,25 @@ from cli.bench.measured import Measured
 from cli.bench.plan import Plan, Point
 from cli.bench.watch import Watch
 from cli.bench.words import WORD_IS_TOKEN
+from shared.errors import SetupError
 
 #: Servers let go of what clients left.
 _SETTLE_S = 1.0
 
 
 def measure(plan: Plan) -> Measured:
-    """Ctrl-C ends it, with what there is. Raises ``SetupError`` if a server cannot be measured at all."""
+    """Ctrl-C ends it, with what there is, and so does a load that cannot go on. Raises ``SetupError`` if a
+    server cannot be measured at all."""
     measured = Measured(plan)
     with Watch(plan) as watch:
         try:
             asyncio.run(_drive(plan, measured, watch))
         except KeyboardInterrupt:
             measured.is_interrupted = True
+        except SetupError as error:
+            if not measured.runs:
+                raise
+            measured.problem = error.message
     return measured
 
 
@@ -38,7 +44,7 @@ async def _drive(plan: Plan, measured: Measured, watch: Watch) -> None:
             await client.choose_model(plan.model)
         for client in clients:
             await _get_to_know(client, plan, measured)
-            watch.say(f"{client.server.name}: {client.server.url}, model {client.model}")
+            watch.say(f"{client.server.name}: {client.server.shown_url}, model {client.model}")
         measured.rate = measured.rates[plan.servers[0].name] or WORD_IS_TOKEN
         for round_number in range(1, plan.rounds + 1):
             first = (round_number - 1) % len(clients)  # nobody always comes after the same one

@@ -7,7 +7,8 @@ from cli.bench.timeline import Timeline
 
 def of_sweep(measured: Measured) -> str:
     """Of the highest load, against the other server if there is one, else against the lowest load."""
-    low, high = measured.points[0], measured.points[-1]
+    by_load = sorted(measured.points, key=lambda point: point.clients or point.rate_per_s or 0)
+    low, high = by_load[0], by_load[-1]
     names = measured.names
     if len(names) > 1:
         parts = [_against(measured, high, name) for name in names[1:]]

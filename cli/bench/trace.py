@@ -7,7 +7,6 @@ their time; what a line has beside this is refused by name.
 """
 
 import json
-import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from shared.errors import BadRequest
 
 MAX_LINES = 1_000_000
 MAX_TOKENS = 1_000_000
+MAX_TIME_S = 86_400
 _MAX_LINE_BYTES = 16_777_216
 _TEXTS = ("prompt", "messages", "prompt_tokens")
 _KNOWN = {"time_s", "output_tokens", *_TEXTS}
@@ -96,8 +96,9 @@ def parse_line(raw: bytes, before_s: float) -> Arrival:
 
 def _time(line: Mapping[str, Any], before_s: float) -> float:
     value = line.get("time_s")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"time_s: must be a number of seconds (got {value!r:.40})")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value <= MAX_TIME_S:
+        told = f"must be a number of seconds, at most {MAX_TIME_S}"
+        raise ValueError(f"time_s: {told} (got {value!r:.40})")
     if value < before_s:
         raise ValueError(f"time_s: must not be before {before_s:g} of the line above (got {value})")
     return float(value)

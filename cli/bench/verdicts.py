@@ -25,6 +25,9 @@ def judge(measured: Measured) -> list[Verdict]:
             found += [
                 Verdict(f"{name}, {point.label}: {text}") for text in _of(measured, point, name)
             ]
+    if measured.problem:
+        told = f"ended early: {measured.problem}; these are the figures of what was measured until then"
+        found.append(Verdict(told, is_loud=True))
     if measured.is_interrupted:
         found.append(Verdict("interrupted: these are the figures of what was measured until then"))
     return found

@@ -21,7 +21,7 @@ class Watch:
         self._num_runs = len(plan.points) * plan.rounds * len(plan.servers)
         self._num_done = 0
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),  # addresses have brackets
             BarColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeElapsedColumn(),

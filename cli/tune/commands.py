@@ -18,9 +18,7 @@ from shared.settings import load_settings
 from shared.trials import RequestShape
 from shared.tuning import clear_records, read_records, tune_key
 
-app = typer.Typer(
-    help="Measure which format, layout and slots this machine runs best; `up` then uses it."
-)
+app = typer.Typer()
 
 _Model = Annotated[str | None, typer.Option(help="a known name or the path of a GGUF file")]
 _Prompt = Annotated[int, typer.Option(min=1, max=65_536, help="of a request")]
@@ -55,13 +53,14 @@ def tune(
     plot: Annotated[Path | None, typer.Option(help="a picture, FILE.svg or FILE.png")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="keep no record")] = False,
 ) -> None:
-    """Measure weight formats, layouts of workers and threads, slots and prompt chunks under a load.
+    """Measure which format, layout and slots this machine runs best; `up` then uses it.
 
-    Ctrl-C decides with what was measured until then. The last line is JSON.
+    Weight formats, layouts of workers and threads, slots and prompt chunks are tried under a load. Ctrl-C decides with what was measured until then. The last line is JSON.
 
     Example: mini-vllm tune --concurrency 16 --objective throughput --budget 2m
     """
     if context.invoked_subcommand:
+        _refuse_given(context)
         return
     from cli.tune.plot import check_plot
     from cli.tune.run import Wish
@@ -166,6 +165,16 @@ def threads(
 
     shape = RequestShape(prompt_tokens=prompt_tokens, output_tokens=output_tokens)
     tune_threads(load_settings(**_given(model)), Load(concurrency, (shape,)))
+
+
+def _refuse_given(context: typer.Context) -> None:
+    """`tune --model X clear` would clear the records of another model than X."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            told = f"stands before `{context.invoked_subcommand}`, which does not see it there"
+            raise BadRequest(f"{option}: {told}; give it after, if it has it", field=name)
 
 
 def _given(model: str | None) -> dict[str, Any]:

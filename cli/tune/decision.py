@@ -182,6 +182,9 @@ def _gain(row: Row, other: Row, objective: Objective) -> float:
 
 
 def _gain_or_none(row: Row | None, other: Row | None, objective: Objective) -> float | None:
+    """Between an estimate and what was measured in full there is none to tell."""
+    if row and other and bool(row.repeats) != bool(other.repeats):
+        return None
     if row is None or other is None or not score(other.measure, objective):
         return None
     return _gain(row, other, objective)

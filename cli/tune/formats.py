@@ -44,4 +44,6 @@ def size_bytes(facts: ModelFacts, weight_format: str) -> int:
 def fits_disk(facts: ModelFacts, source: Path, weight_format: str, model_dir: Path) -> bool:
     if weight_format == AS_IS or converted_path(source, weight_format, model_dir).is_file():
         return True
-    return size_bytes(facts, weight_format) <= shutil.disk_usage(model_dir).free * _DISK_SHARE
+    # It is made with the first copy.
+    folder = next(p for p in (model_dir, *model_dir.absolute().parents) if p.is_dir())
+    return size_bytes(facts, weight_format) <= shutil.disk_usage(folder).free * _DISK_SHARE

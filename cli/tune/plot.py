@@ -4,6 +4,7 @@ from pathlib import Path
 
 from cli.tune.decision import Decision, score
 from cli.tune.measures import Measure
+from cli.tune.report import gain_words
 from shared.errors import SetupError
 
 SUFFIXES = (".svg", ".png")
@@ -23,13 +24,13 @@ def check_plot(path: Path) -> None:
         ) from None
 
 
-def takeaway(decision: Decision) -> str:
+def takeaway(decision: Decision, objective: str) -> str:
     if decision.chosen is None:
         return "Nothing could be chosen"
     made = decision.chosen.measure
     words = f"{made.candidate}: {made.output_tokens_per_s:.0f} tokens/s"
     gain = decision.gain_over_default
-    return words if gain is None else f"{words}, {gain:.2f} times the default"
+    return words if gain is None else f"{words}, {gain_words(gain, objective)}the default"
 
 
 def _latency_ms(measure: Measure) -> float:
@@ -37,7 +38,8 @@ def _latency_ms(measure: Measure) -> float:
     return 1000 / score(measure, "latency")
 
 
-def draw(path: Path, decision: Decision, clients: int) -> None:
+def draw(path: Path, decision: Decision, clients: int, objective: str) -> None:
+    """Raises ``SetupError``."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -71,7 +73,7 @@ def draw(path: Path, decision: Decision, clients: int) -> None:
     axes.set_xlabel("output tokens per second (more is better)")
     axes.set_ylabel("p99 of TTFT and time between tokens, geometric mean, ms")
     axes.set_title(
-        f"{takeaway(decision)}\n"
+        f"{takeaway(decision, objective)}\n"
         f"{clients} clients; filled: Pareto front; star: chosen; grey: estimate of a short trial",
         fontsize=10,
     )

@@ -68,12 +68,21 @@ def sentence(decision: Decision, default: Candidate, single: Candidate, objectiv
     words += f" ({chosen.measure.output_tokens_per_s:.0f} tokens/s)"
     gains = []
     if chosen.measure.candidate == default:
-        gains.append("that is the default, and nothing else is clearly better")
+        others = [row for row in decision.rows if row is not chosen and not row.refusal]
+        told = "nothing else that was tried is clearly better"
+        gains.append(f"that is the default, and {told if others else 'there was nothing else'}")
     elif decision.gain_over_default:
-        gains.append(f"{decision.gain_over_default:.2f} times the default ({default})")
+        gain = gain_words(decision.gain_over_default, objective)
+        gains.append(f"{gain}the default ({default})")
     if decision.gain_over_single and chosen.measure.candidate != single:
-        gains.append(f"{decision.gain_over_single:.2f} times one process with all cores ({single})")
+        gain = gain_words(decision.gain_over_single, objective)
+        gains.append(f"{gain}one process with all cores ({single})")
     return words + (": " + ", ".join(gains) if gains else "") + "."
+
+
+def gain_words(gain: float, objective: str) -> str:
+    """Of latency it is the geometric mean of both waits that is so much shorter, not the throughput."""
+    return f"{gain:.2f} times " + ("" if objective == "throughput" else "as quick as ")
 
 
 def to_json(decision: Decision) -> dict[str, Any]:

@@ -5,10 +5,11 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 
-from cli.tune.decision import Decision, Limits, decide
+from cli.tune.decision import Decision, Limits, Row, decide
 from cli.tune.formats import FormatChoice
 from cli.tune.plot import draw
 from cli.tune.progress import shown_progress
@@ -62,11 +63,17 @@ def tune(settings: Settings, wish: Wish) -> None:
     )
     took_s = time.monotonic() - began_s
     _tell(session, decision, wish)
-    saved = None
-    if decision.chosen and wish.keeps:
-        record = make_record(settings, plan, decision, "tuned")
-        saved = save_record(settings.model_dir, record)
-        print(f"{who_uses(record, settings)} ({saved})")
+    saved, problem = None, ""
+    try:
+        if decision.chosen and wish.keeps:
+            record = make_record(settings, plan, decision, kind_of(decision.chosen))
+            saved = save_record(settings.model_dir, record)
+            print(f"{who_uses(record, settings)} ({saved})")
+        if wish.plot and decision.rows:
+            draw(wish.plot, decision, wish.load.concurrency, wish.limits.objective)
+            print(f"plot: {wish.plot}")
+    except SetupError as error:  # what was measured is told all the same
+        problem = error.message
     result = to_json(decision) | {
         "model": model.name,
         "objective": wish.limits.objective,
@@ -79,14 +86,24 @@ def tune(settings: Settings, wish: Wish) -> None:
         "record": str(saved) if saved else None,
     }
     print(json.dumps(result))
+    if problem:
+        raise SetupError(problem)
     if decision.chosen is None:
         raise SetupError(sentence(decision, plan.default, plan.single, wish.limits.objective))
+
+
+def kind_of(chosen: Row) -> Literal["tuned", "quick"]:
+    """What was looked at shortly only, before Ctrl-C, say, takes the place of nothing that was measured
+    in full."""
+    return "tuned" if chosen.repeats else "quick"
 
 
 def who_uses(record: TuneRecord, settings: Settings) -> str:
     """Of one that was kept just now: another may suit what `up` is asked for better."""
     used = find_record(settings.model_dir, record.key, settings.tune_concurrency).record
     if used is None or used.concurrency_class == record.concurrency_class:
+        if used and used.kind != record.kind:
+            return f"a short look only; `up` goes on with the {used}"
         return "`up` uses it from now on"
     return f"`up --concurrency {record.concurrency}` uses it, and `up` alone the {used}"
 
@@ -121,9 +138,6 @@ def _tell(session: Session, decision: Decision, wish: Wish) -> None:
         print("Interrupted: decided with what was measured until then.", file=sys.stderr)
     elif search.is_out_of_time:
         print("The budget was over before everything was tried; a larger --budget looks further.")
-    if wish.plot and decision.rows:
-        draw(wish.plot, decision, wish.load.concurrency)
-        print(f"plot: {wish.plot}")
 
 
 def make_record(settings: Settings, plan: Plan, decision: Decision, kind: str) -> TuneRecord:

@@ -56,10 +56,12 @@ def make_plan(
     facts, machine = read_facts(model.path), usable_cores()
     num_cores = len(machine.cores)
     footprint = footprint_of(facts, slots=1, context_tokens=settings.context_tokens)
-    if load.context_tokens > facts.context_tokens:
+    if load.longest_tokens > footprint.context_tokens:
         raise SetupError(
-            f"--prompt-tokens and --output-tokens are {load.context_tokens} together, and the context of "
-            f"{model.name} is {facts.context_tokens}"
+            f"prompt and output (--prompt-tokens, --output-tokens, or a line of --trace) are "
+            f"{load.longest_tokens} tokens together, and the context of {model.name} is "
+            f"{footprint.context_tokens} here (the model's own is {facts.context_tokens}; "
+            "MINI_VLLM_CONTEXT_TOKENS is the service's)"
         )
     kv_bytes = footprint.kv_cache_bytes
     free_bytes = round(memory_available_bytes() * _MEMORY_SHARE)

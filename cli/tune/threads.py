@@ -10,9 +10,11 @@ from cli.tune.candidates import Candidate
 from cli.tune.decision import Limits
 from cli.tune.measures import Measure
 from cli.tune.report import figures, to_fields
+from cli.tune.runner import TrialFailed
 from cli.tune.setup import make_bench, make_files, make_plan
 from cli.tune.trials import Load
 from shared.converted import weights_path
+from shared.errors import SetupError
 from shared.models import ResolvedModel, resolve_model
 from shared.settings import Settings
 from shared.weight_formats import AS_IS
@@ -22,7 +24,8 @@ _WINDOW_S = 1.0
 
 
 def tune_threads(settings: Settings, load: Load) -> None:
-    """In the weight format of the settings. Ctrl-C keeps what was measured."""
+    """In the weight format of the settings. Ctrl-C keeps what was measured, and so does a trial that fails.
+    Raises ``SetupError``."""
     model = resolve_model(settings.model, settings.model_dir)
     weights = weights_path(model, settings.weight_format, settings.model_dir)
     plan = make_plan(
@@ -30,6 +33,7 @@ def tune_threads(settings: Settings, load: Load) -> None:
     )
     bench = make_bench(plan, settings, make_files(plan, settings), _WINDOW_S)
     made: list[Measure] = []
+    problem = ""
     say = Console(stderr=True, highlight=False)
     try:
         for threads in range(1, len(plan.machine.cores) + 1):
@@ -41,6 +45,8 @@ def tune_threads(settings: Settings, load: Load) -> None:
             )
     except KeyboardInterrupt:
         say.print("interrupted: what follows was measured until then", markup=False)
+    except TrialFailed as error:
+        problem = f"{threads} threads: {error.message}"
     table = Table(
         *("threads", "decode tok/s", "step ms", "prompt tok/s", "disturbed"),
         box=None,
@@ -62,6 +68,8 @@ def tune_threads(settings: Settings, load: Load) -> None:
         for m in made
     ]
     print(json.dumps({"model": model.name, "file": str(weights), "rows": rows, "threads": lines}))
+    if problem:
+        raise SetupError(problem)
 
 
 def _decode(measure: Measure, rows: int) -> float:

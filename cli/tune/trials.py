@@ -34,9 +34,12 @@ class Load:
         return sum(shape.output_tokens for shape in self.shapes) / len(self.shapes)
 
     @property
+    def longest_tokens(self) -> int:
+        return max(shape.prompt_tokens + shape.output_tokens for shape in self.shapes)
+
+    @property
     def context_tokens(self) -> int:
-        longest = max(shape.prompt_tokens + shape.output_tokens for shape in self.shapes)
-        return -(-(longest + 1) // _CONTEXT_STEP) * _CONTEXT_STEP
+        return -(-(self.longest_tokens + 1) // _CONTEXT_STEP) * _CONTEXT_STEP
 
 
 @dataclass(slots=True)

@@ -12,19 +12,22 @@ from experiments.frame.study import Figures, Table, TooLittle
 #: Of a prompt: each gives the logits of its last row.
 _CHUNK = 56
 
+#: One tells nothing of what more sequences cost.
+LEAST_POINTS = 2
 #: A row that adds less of a step cannot be told from none.
 _NO_COST = 1e-6
 
 
 def judge(samples: Samples, card: Mapping[str, Any]) -> Figures:
+    if len(samples.settings("sequences")) < LEAST_POINTS:
+        raise TooLittle("two numbers of sequences must be measured")
     work = ModelWork(**samples.facts["work"])
     position = int(samples.facts["position"])
     rows = []
     for count in sorted(samples.settings("sequences")):
         speed = samples.spread("tokens_per_s", sequences=count)
         step = samples.spread("step_ms", sequences=count)
-        if speed is None or step is None:
-            continue
+        assert speed and step, "each sample of a step has both"
         rows.append(
             {
                 "sequences": count,
@@ -34,8 +37,6 @@ def judge(samples: Samples, card: Mapping[str, Any]) -> Figures:
                 "gb_per_s": work.step_bytes(count, position) / step.median / 1e6,
             }
         )
-    if len(rows) < 2:
-        raise TooLittle("two numbers of sequences must be measured")
     roofline = Roofline(
         bytes_per_s=float(card["read_gb_per_s"][str(samples.facts["threads"])]) * 1e9,
         flops_per_s=max(_peak(samples, work), *(row["gflop_per_s"] for row in rows)) * 1e9,

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 from experiments.analysis.work import work_of
+from experiments.batching.judging import LEAST_POINTS
 from experiments.frame.probing import Probe
 from experiments.frame.rounds import in_turn
 from experiments.frame.samples import Case, Samples, Values
@@ -31,6 +32,11 @@ def sequences_of(setting: Setting) -> tuple[int, ...]:
 
 def check(setting: Setting) -> None:
     counts = sequences_of(setting)
+    if len(counts) < LEAST_POINTS:
+        raise BadRequest(
+            f"--sequences: {counts[0]} alone cannot be compared; at least {LEAST_POINTS} numbers",
+            field="--sequences",
+        )
     if counts[-1] > _MOST_SEQUENCES:
         raise BadRequest(
             f"--sequences: {counts[-1]} is more than {_MOST_SEQUENCES}", field="--sequences"
@@ -50,7 +56,7 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "position": POSITION,
             "threads": setting.threads,
             "work": asdict(work_of(setting.facts, probe.ready.num_vocab)),
-            "pads": False,  # whether a lone row was computed as two
+            "pads": probe.ready.pads_at(POSITION),
         }
 
         def run(case: Case) -> Values:
@@ -60,7 +66,6 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
                 return {"prompt_tokens_per_s": rate, "tokens": prompt.positions[-1]}
             rows = int(case["sequences"])
             answer = probe.ask(Decode(rows=rows, position=POSITION, steps=steps, max_s=max_s))
-            samples.facts["pads"] |= answer.is_padded
             return {
                 "step_ms": _middle(answer.series),
                 "tokens_per_s": rows * len(answer.series) / sum(answer.series) * 1000,

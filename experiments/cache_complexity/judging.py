@@ -199,15 +199,27 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
         f"{percent(attention_share(figures))} of the last token's time, and from half of the "
         f"length on the "
         f"total grows as N^{cached['late_exponent']:.2f}. Without it, it grows as N^"
-        f"{recomputed['late_exponent']:.2f} there: attention makes a prompt itself more than a "
-        f"line, and the cube "
-        f"that this adds is {percent(recomputed['cube_share'])} of the cost at the end. Yet the "
-        f"slowdown is far "
-        f"below the ratio of tokens, since a prompt of {longest} tokens is computed "
-        f"{times(figures['batching'])} "
-        f"times faster than row by row: {work['recomputed'][-1]['gflop_per_s']:.3g} GFLOP/s, "
-        f"where cached tokens "
-        f"reach {work['cached'][-1]['gflop_per_s']:.3g}."
+        f"{recomputed['late_exponent']:.2f} there"
+    )
+    words += (
+        f": attention makes a prompt itself more than a line, and the cube that this adds is "
+        f"{percent(recomputed['cube_share'])} of the cost at the end."
+        if recomputed["cube_share"] > 0
+        else "; a cube, which attention would add, is not to be seen."
+    )
+    ratio = work["recomputed"][-1]["tokens"] / work["cached"][-1]["tokens"]
+    is_below = figures["slowdown"][-1] < ratio and figures["batching"] > 1
+    if is_below:
+        words += (
+            f" The slowdown is {percent(figures['slowdown'][-1] / ratio)} of the ratio of tokens, "
+            f"since a prompt"
+        )
+    else:
+        words += " A prompt"
+    words += (
+        f" of {longest} tokens is computed at {times(figures['batching'])} times the speed of row "
+        f"by row: {work['recomputed'][-1]['gflop_per_s']:.3g} GFLOP/s, where cached tokens reach "
+        f"{work['cached'][-1]['gflop_per_s']:.3g}."
     )
     if "tiled_speedup" in figures:
         words += (

@@ -40,6 +40,13 @@ def check(setting: Setting) -> None:
     setting.check_memory(slots=1, context_tokens=PROMPT_TOKENS + length)
 
 
+def _padded_from(position: int | None, length: int) -> int | None:
+    """The token of the answer from which on its row is computed as two, if not from the first such row on:
+    the first token comes of the prompt, and the row of token n stands at the prompt's length and n - 1."""
+    number = 0 if position is None else position - PROMPT_TOKENS + 1
+    return number if 1 < number < length else None
+
+
 def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
     length = most_tokens(setting)
     with Probe(
@@ -52,6 +59,7 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "prompt_tokens": PROMPT_TOKENS,
             "max_tokens": length,
             "work": asdict(work_of(setting.facts, probe.ready.num_vocab)),
+            "padded_from": _padded_from(probe.ready.pads_from, length),
         }
 
         def run(case: Case) -> Values:
@@ -67,7 +75,6 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
                     )
                 )
                 positions = tuple(range(PROMPT_TOKENS, PROMPT_TOKENS + len(answer.series)))
-                samples.facts["padded_from"] = answer.padded_from
             else:
                 answer = probe.ask(
                     Read(tokens=PROMPT_TOKENS + length, chunk_tokens=chunk, max_s=_MAX_S)

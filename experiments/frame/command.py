@@ -14,10 +14,11 @@ from cli.card import open_console, print_card
 from cli.job import EXIT_INTERRUPTED
 from experiments.frame.card import complete_card, shown_card
 from experiments.frame.folder import read_results, results_folder
-from experiments.frame.run import Outcome, conduct, keep
+from experiments.frame.run import Outcome, conduct, keep, run_of
 from experiments.frame.setting import Setting
-from experiments.frame.show import print_paragraph, show
+from experiments.frame.show import comparison, print_paragraph, show
 from experiments.frame.study import Study
+from shared.errors import BadRequest
 
 EXIT_WRONG = 1
 
@@ -36,6 +37,8 @@ def run_studies(
     others = read_results(compare, names) if compare else {}
     for study, setting in studies:
         study.check(setting)
+        if compare and study.name in others:
+            _check_comparable(study, others[study.name], compare, has_plots=has_plots)
     _, first = studies[0]
     folder = results_folder(out, first.settings, is_quick=first.is_quick)
     card = complete_card(first)
@@ -45,12 +48,35 @@ def run_studies(
     for study, setting in studies:
         print_paragraph(console, "")
         outcome = conduct(study, replace(setting, card=card), others.get(study.name))
-        keep(outcome, folder, has_plots=has_plots)
-        show(console, outcome)
         outcomes.append(outcome)
+        try:
+            keep(outcome, folder, has_plots=has_plots)
+            show(console, outcome)
+        except KeyboardInterrupt:
+            outcome.result["is_interrupted"] = True
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            outcome.problem = f"its result cannot be kept: {error}"
         if outcome.is_interrupted:
             break
     return outcomes, folder
+
+
+def _check_comparable(study: Study, other: dict[str, Any], path: Path, *, has_plots: bool) -> None:
+    """Of another version, say, figures may be others: that is said before anything is measured. Raises
+    ``BadRequest``."""
+    try:
+        run = run_of(other)
+        comparison(study, run, run)
+        if has_plots:
+            study.draw([run, run])
+    except (LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
+        raise BadRequest(
+            f"--compare {path}: its figures of {study.name} are not those of this version "
+            f"({type(error).__name__}: {error})",
+            field="--compare",
+        ) from None
 
 
 def finish(outcomes: Sequence[Outcome], result: dict[str, Any], files: Sequence[Path]) -> int:

@@ -51,13 +51,13 @@ def read_results(path: Path, names: list[str]) -> dict[str, dict[str, Any]]:
                 raise TypeError
     except OSError as error:
         raise BadRequest(f"--compare {path}: {error.strerror}", field="--compare") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise BadRequest(
             f"--compare {path}: it is no result of an experiment", field="--compare"
         ) from None
     if not wanted:
         raise BadRequest(
-            f"--compare {path}: it has results of {', '.join(found) or 'nothing'}, not of "
+            f"--compare {path}: it has results of {', '.join(map(str, found)) or 'nothing'}, not of "
             f"{', '.join(names)}",
             field="--compare",
         )

@@ -30,6 +30,8 @@ def notes_of(outcome: Outcome) -> list[str]:
         notes.append(f"This run was noisy: {outcome.result['noise']}. Trust ratios, not absolutes.")
     if outcome.is_interrupted:
         notes.append("It was interrupted: these are the figures of what was measured until then.")
+    if outcome.result["broke"]:
+        notes.append(f"It is not whole: {outcome.result['broke']}")
     return notes
 
 

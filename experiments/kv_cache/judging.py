@@ -141,28 +141,33 @@ def _with_range(spread: Mapping[str, float]) -> str:
 
 def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
     first, last = figures["rows"][0], figures["rows"][-1]
-    cached, recomputed = figures["cached_token_ms"], figures["recomputed_token_ms"]
+    # Either may have gone on beyond the last length that both were measured to.
+    cached = figures["cached_token_ms"][: last["tokens"]]
+    recomputed = figures["recomputed_token_ms"][: last["tokens"]]
     begin, end = recomputed[1], recomputed[-1]
     words = (
         f"{takeaway(figures)}. With the cache the last token costs {cached[-1]:.1f} ms, the second "
         f"{cached[1]:.1f} ms: each is one row, whatever stands before it. Without it a token "
         f"costs a prompt of "
         f"everything so far: {begin:.0f} ms for the second token, {end:.0f} ms for the last "
-        f"({figures['prompt_tokens'] + last['tokens'] - 1} tokens each time). So the slowdown "
-        f"grows with the "
-        f"length: {times(first['slowdown'])} at {first['tokens']} tokens, "
-        f"{times(last['slowdown'])} at "
-        f"{last['tokens']}."
+        f"({figures['prompt_tokens'] + last['tokens'] - 1} tokens each time)."
     )
+    if first is not last:
+        grows = last["slowdown"] > first["slowdown"]
+        words += " So the slowdown grows with the length" if grows else " The slowdown is"
+        words += (
+            f"{':' if grows else ''} {times(first['slowdown'])} at {first['tokens']} tokens, "
+            f"{times(last['slowdown'])} at {last['tokens']}."
+        )
     computed = sum(range(figures["prompt_tokens"], figures["prompt_tokens"] + last["tokens"]))
     in_cache = figures["prompt_tokens"] + last["tokens"] - 1
     more = computed / in_cache
     words += (
         f" It computes {times(more)} times as many tokens ({computed} instead of {in_cache}), and "
-        f"takes "
-        f"{percent(last['slowdown'] / more)} of what that would take one row at a time: rows of a "
-        f"prompt share "
-        "each read of the weights."
+        f"takes {percent(last['slowdown'] / more)} of what that would take one row at a time"
+    )
+    words += (
+        ": rows of a prompt share each read of the weights." if last["slowdown"] < more else "."
     )
     return words + "\n" + _exactness(figures)
 

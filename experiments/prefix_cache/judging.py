@@ -110,21 +110,29 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
         f"the same slot. "
         f"Each prompt has {figures['own_tokens']} tokens of its own, which all three compute: "
         f"what is left of the "
-        f"time to the first token when the prefix costs nothing. Computing a prefix grows from "
-        f"{seconds(first['recompute']['median'] / 1000)} at {first['prefix']} tokens to "
-        f"{seconds(last['recompute']['median'] / 1000)} at {last['prefix']}; "
+        f"time to the first token when the prefix costs nothing. "
     )
+    if first is not last:
+        words += (
+            f"Computed again, the first token comes after "
+            f"{seconds(first['recompute']['median'] / 1000)} at {first['prefix']} tokens, after "
+            f"{seconds(last['recompute']['median'] / 1000)} at {last['prefix']}. "
+        )
     if "copy_us_per_token" in figures:
         words += (
-            f"a snapshot of it is copied in {last['copy_ms']:.2g} ms, "
+            f"A snapshot of {last['prefix']} tokens is copied in {last['copy_ms']:.2g} ms, "
             f"{figures['copy_us_per_token']:.1f} µs for "
             f"each token more ({last['state_mb'] / last['prefix'] * 1000:.0f} KB). "
         )
     else:
-        words += f"a snapshot of it is {last['state_mb']:.1f} MB that are copied. "
+        words += (
+            f"A snapshot of {last['prefix']} tokens is {last['state_mb']:.1f} MB that are copied. "
+        )
     pays = figures["pays_from"]
     if pays is None:
-        words += "A snapshot never paid here. "
+        paid = [str(row["prefix"]) for row in rows if row["restore_saves"] >= 1]
+        words += "A snapshot did not pay here"
+        words += f", but at {', '.join(paid)} tokens. " if paid else ". "
     elif pays <= first["prefix"]:
         words += (
             f"It pays from the shortest prefix that was measured ({first['prefix']} tokens) on. "

@@ -69,6 +69,7 @@ def _serve(plan: ProbePlan) -> None:
             description=backend.facts.description,
             llama_cpp=backend.facts.llama_cpp,
             num_vocab=backend.facts.num_vocab,
+            pads_from=backend.pads_from,
             kv_cache_bytes=backend.facts.kv_cache_bytes,
             buffers_mb=buffers.mb,
         )

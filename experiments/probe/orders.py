@@ -20,15 +20,20 @@ class ProbePlan(Frozen):
 
 
 class Ready(Frozen):
-    """``buffers_mb`` are those that llama.cpp put weights into, by its names for them."""
+    """``buffers_mb`` are those that llama.cpp put weights into, by its names for them; ``pads_from``: the
+    position from which on a lone row is computed beside a second one."""
 
     load_s: float
     batch_invariant: bool | None
     description: str
     llama_cpp: str
     num_vocab: int
+    pads_from: int | None
     kv_cache_bytes: int
     buffers_mb: dict[str, float]
+
+    def pads_at(self, position: int) -> bool:
+        return self.pads_from is not None and position >= self.pads_from
 
 
 class Decode(Frozen):
@@ -90,8 +95,7 @@ class Asked(Frozen):
 
 class Answer(Frozen):
     """``series`` as the order says; ``delayed_share``: of the time of its threads, how long they waited for
-    a core that somebody else was on; ``is_padded``: a lone row was computed as two;
-    ``padded_from``: the first token of an answer of which that holds, if it does not of its first."""
+    a core that somebody else was on."""
 
     series: tuple[float, ...] = ()
     positions: tuple[int, ...] = ()
@@ -99,8 +103,6 @@ class Answer(Frozen):
     num_bytes: int = 0
     rss_bytes: int = 0
     delayed_share: float = 0.0
-    is_padded: bool = False
-    padded_from: int | None = None
 
 
 class QualityPlan(Frozen):

@@ -70,8 +70,7 @@ class Probe:
                 break
         for row in rows[1:]:
             self._backend.close_slot(row.slot)
-        is_padded = order.rows == 1 and self._backend.pads_lone_row(order.position)
-        return Answer(series=tuple(times_ms), is_padded=is_padded)
+        return Answer(series=tuple(times_ms))
 
     def _read(self, order: Read) -> Answer:
         self._clear(0)
@@ -91,7 +90,6 @@ class Probe:
         self._backend.open_slot(0, _GREEDY, 1, [])
         known = self._text[: order.prompt_tokens]
         times_s: list[float] = []
-        padded_from = None
         began_s = perf_counter()
         for index in range(order.output_tokens):
             if index == 0 or order.recomputes:
@@ -106,20 +104,13 @@ class Probe:
                 token = self._backend.sample_prefill(0, index)
             else:
                 row = Row(0, known[-1], len(known) - 1)
-                if padded_from is None and self._backend.pads_lone_row(row.position):
-                    padded_from = index
                 token = self._backend.decode([row], [index])[0]
             known.append(token)
             times_s.append(perf_counter() - began_s)
             if times_s[-1] > order.max_s:
                 break
         self._clear(0)
-        tokens = tuple(known[order.prompt_tokens :])
-        # The first token comes of the prompt, so the second is the first to be one row.
-        starts_later = padded_from is not None and padded_from > 1
-        return Answer(
-            series=tuple(times_s), tokens=tokens, padded_from=padded_from if starts_later else None
-        )
+        return Answer(series=tuple(times_s), tokens=tuple(known[order.prompt_tokens :]))
 
     def _begin(self, order: Begin) -> Answer:
         """NOTE: "restore" goes into another slot than the one that computed the prefix."""

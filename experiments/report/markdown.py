@@ -33,7 +33,7 @@ def to_markdown(
         for title, table in part.tables:
             lines += [f"### {title}", ""] if title else []
             lines += _table(table)
-        lines += [f"Again, alone: `mini-vllm experiment {part.name}` ({part.took_s:.0f} s).", ""]
+        lines += [f"Again, alone: `{part.again}` ({part.took_s:.0f} s).", ""]
     return "\n".join(lines)
 
 

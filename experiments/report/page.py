@@ -56,10 +56,7 @@ def _section(part: Part) -> str:
         if title:
             found.append(f"<h3>{escape(title)}</h3>")
         found.append(_table(table))
-    found.append(
-        f"<p>Again, alone: <code>mini-vllm experiment {escape(part.name)}</code> "
-        f"({part.took_s:.0f} s).</p>"
-    )
+    found.append(f"<p>Again, alone: <code>{escape(part.again)}</code> ({part.took_s:.0f} s).</p>")
     return "\n".join(found)
 
 

@@ -22,10 +22,11 @@ class Part:
     paragraphs: tuple[str, ...]
     tables: tuple[tuple[str, Table], ...]
     plot: Path | None
+    again: str  #: the command that makes it alone
     took_s: float
 
 
-def part_of(outcome: Outcome) -> Part:
+def part_of(outcome: Outcome, again: str) -> Part:
     study = outcome.study
     if outcome.table is None:
         paragraphs, tables = [outcome.problem], []
@@ -40,6 +41,7 @@ def part_of(outcome: Outcome) -> Part:
         paragraphs=(*paragraphs, *notes_of(outcome)),
         tables=tuple(tables),
         plot=next((file for file in outcome.files if file.suffix == ".png"), None),
+        again=again,
         took_s=outcome.result["took_s"],
     )
 

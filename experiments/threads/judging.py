@@ -14,6 +14,8 @@ from experiments.frame.words import percent
 _MEMORY_BOUND_PERCENT = 60
 #: Of the speed at rest: less than a fair share of one core in two explains.
 _COLLAPSED = 0.4
+#: Of the speed with a core for each thread: what is nearer to it is no slowdown to explain.
+_SLOWED = 0.95
 
 
 def judge(samples: Samples, card: Mapping[str, Any]) -> Figures:
@@ -140,22 +142,22 @@ def explain(figures: Figures, card: Mapping[str, Any]) -> str:
         )
     if figures["pads"].get(str(top["threads"])):
         words += (
-            "(The lone row is computed beside a second one that is thrown "
-            "away, so that "
-            "its tokens do not depend on who else is there.) "
+            "(A lone row is computed beside a second one that is thrown away, so that its tokens "
+            "do not depend on who else is there.) "
         )
     over = [row for row in rows if row["threads"] > cores]
-    if over:
-        worst = over[-1]
-        rest = _row(figures, max(r["threads"] for r in rows if r["threads"] <= cores))
+    within = [row for row in rows if row["threads"] <= cores]
+    if over and within:
+        worst, rest = over[-1], within[-1]
         share = (
             worst["decode_tokens_per_s_none"]["median"] / rest["decode_tokens_per_s_none"]["median"]
         )
         words += (
             f"{worst['threads']} threads on {cores} cores decode at {percent(share)} of the speed "
-            f"of "
-            f"{rest['threads']}: at each barrier all wait for those that have no core. "
+            f"of {rest['threads']}"
         )
+        waits = ": at each barrier all wait for those that have no core. "
+        words += waits if share < _SLOWED else ". "
     kept = [(row["threads"], share) for row in rows if (share := _kept(row)) is not None]
     if kept:
         told = ", ".join(f"{percent(share)} with {threads}" for threads, share in kept)

@@ -53,11 +53,12 @@ def check(setting: Setting) -> None:
 
 def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
     counts = counts_of(setting)
-    whole = [count for count in counts if count <= len(setting.machine.cores)]
+    cores = len(setting.machine.cores)
+    shared = sorted({min(count, cores) for count in counts})
     with ExitStack() as stack:
         watch.expect(len(counts) + 1)
         watch.begin("read bandwidth")
-        samples.facts["card"] = measure_memory(setting, whole)
+        samples.facts["card"] = measure_memory(setting, shared)
         watch.end()
         probes: dict[int, Probe] = {}
         for count in counts:
@@ -76,13 +77,13 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
             "cores": len(setting.machine.cores),
             "position": POSITION,
             "work": asdict(work_of(setting.facts, ready.num_vocab)),
-            "pads": {},  # by threads: whether the one row was computed as two
+            "pads": {str(count): probe.ready.pads_at(POSITION) for count, probe in probes.items()},
         }
 
         def run(case: Case) -> Values:
             probe = probes[int(case["threads"])]
             with neighbour(str(case["neighbour"]), setting.cores_for(1)[0]):
-                return _speeds(probe, setting, samples, is_undisturbed=case["neighbour"] == "none")
+                return _speeds(probe, setting, is_undisturbed=case["neighbour"] == "none")
 
         cases: list[Case] = [
             {"threads": count, "neighbour": kind} for kind in NEIGHBOURS for count in counts
@@ -90,7 +91,7 @@ def measure(setting: Setting, samples: Samples, watch: Watch) -> None:
         in_turn(samples, cases, setting.rounds, run, watch)
 
 
-def _speeds(probe: Probe, setting: Setting, samples: Samples, *, is_undisturbed: bool) -> Values:
+def _speeds(probe: Probe, setting: Setting, *, is_undisturbed: bool) -> Values:
     is_quick = setting.is_quick
     max_s = _QUICK_MAX_S if is_quick else _MAX_S
     prompt_tokens = _QUICK_PROMPT_TOKENS if is_quick else _PROMPT_TOKENS
@@ -98,7 +99,6 @@ def _speeds(probe: Probe, setting: Setting, samples: Samples, *, is_undisturbed:
     steps = probe.ask(
         Decode(rows=1, position=POSITION, steps=_QUICK_STEPS if is_quick else _STEPS, max_s=max_s)
     )
-    samples.facts["pads"][str(probe.threads)] = steps.is_padded
     values: Values = {
         "prompt_tokens_per_s": prompt.positions[-1] / prompt.series[-1],
         "decode_tokens_per_s": len(steps.series) / sum(steps.series) * 1000,

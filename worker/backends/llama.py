@@ -63,6 +63,11 @@ class LlamaBackend:
             self.close()
             raise
 
+    @property
+    def pads_from(self) -> int | None:
+        """From which position on a lone row is computed beside a second one; None: nowhere."""
+        return None if self._pads_from == _NEVER else self._pads_from
+
     def _unusable(self, reason: str) -> NoReturn:
         raise ModelUnusable(f"{self._path} cannot be used: {reason}")
 
@@ -262,10 +267,6 @@ class LlamaBackend:
         self.run_rows(rows)
         return [self._draw(row.slot, index) for row, index in zip(rows, indices, strict=True)]
 
-    def pads_lone_row(self, position: int) -> bool:
-        """Whether one row at ``position`` with nothing beside it is computed as two."""
-        return position >= self._pads_from
-
     def run_rows(self, rows: Sequence[Row]) -> None:
         """One step of these sequences; their logits are there until the next one."""
         row_of, padded, count = {}, [], 0
@@ -276,7 +277,7 @@ class LlamaBackend:
             # llama.cpp runs each stretch of successive slots by itself, so a hole isolates rows.
             has_left = i > 0 and rows[i - 1].slot == row.slot - 1
             has_right = i + 1 < len(rows) and rows[i + 1].slot == row.slot + 1
-            if self.pads_lone_row(row.position) and not has_left and not has_right:
+            if row.position >= self._pads_from and not has_left and not has_right:
                 self._rows.set(count, row.slot, row.token, row.position + 1, True)
                 padded.append(row)
                 count += 1

@@ -84,3 +84,23 @@ def test_the_slowdown_of_the_recorded_run_grows_with_the_length() -> None:
     table = tabulate(figures)
     assert [len(row) for row in table.rows] == [len(table.columns)] * len(slowdowns)
     assert headline(figures)["slowdown at 24 tokens"] == slowdowns[-1]
+
+
+def test_the_last_token_that_is_told_is_that_of_the_longest_length() -> None:
+    """Here the recompute was stopped after 30 tokens, each of which took longer than the one before."""
+    samples = made(TOKENS, is_exact_expected=True)
+    (recomputed,) = samples.of(way="recomputed")
+    recomputed.values["token_s"] = [0.1 * n * n for n in range(1, 31)]
+    words = explain(judge(samples, {}), {})
+    assert "1900 ms for the last (17 tokens each time)" in words
+
+
+def test_one_length_shows_no_growth() -> None:
+    samples = made(TOKENS, is_exact_expected=True)
+    samples.facts["lengths"] = [50]
+    assert "slowdown" not in explain(judge(samples, {}), {})
+
+
+def test_a_slowdown_that_does_not_grow_is_not_said_to() -> None:
+    words = explain(judge(made(TOKENS, is_exact_expected=True), {}), {})
+    assert "The slowdown is 18 at 10 tokens, 18 at 50." in words

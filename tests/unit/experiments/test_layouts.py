@@ -49,3 +49,10 @@ def test_a_trial_that_failed_is_left_out() -> None:
 
 def test_the_recorded_run_prefers_small_workers_beside_a_neighbour() -> None:
     assert figures_of("layouts")["best_busy"] == "2 x 1"
+
+
+def test_one_that_gave_no_token_is_left_out() -> None:
+    speeds = {("1 x 4", "none"): 120.0, ("1 x 4", "busy"): 0.0, ("4 x 1", "none"): 0.0}
+    figures = judge(made(dict(speeds)), {})
+    assert [row["layout"] for row in figures["rows"]] == ["1 x 4"]
+    assert "leaves" not in explain(figures, {})

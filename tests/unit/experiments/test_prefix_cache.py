@@ -32,7 +32,22 @@ def test_a_snapshot_pays_from_where_it_is_sooner_than_computing() -> None:
 def test_a_snapshot_that_is_always_slower_never_pays() -> None:
     figures = judge(made(restore_ms=5000, tokens=[1, 2, 3]), {})
     assert figures["pays_from"] is None
-    assert "never paid" in explain(figures, {})
+    assert "A snapshot did not pay here. " in explain(figures, {})
+
+
+def test_one_that_paid_in_between_did_not_never_pay() -> None:
+    samples = made(restore_ms=192, tokens=[1, 2, 3])
+    for sample in samples.of(way="restore", prefix=512):
+        sample.values["ttft_ms"] = 5000.0
+    assert "did not pay here, but at 128, 256 tokens. " in explain(judge(samples, {}), {})
+
+
+def test_one_prefix_shows_no_growth() -> None:
+    samples = made(restore_ms=50, tokens=[1, 2, 3])
+    samples.kept = samples.of(prefix=64)
+    words = explain(judge(samples, {}), {})
+    assert "A snapshot of 64 tokens is 1.3 MB" in words
+    assert words.count("128 ms") == 1
 
 
 def test_other_tokens_are_a_problem_where_there_must_be_none() -> None:

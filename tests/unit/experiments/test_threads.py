@@ -60,3 +60,14 @@ def test_the_recorded_run_collapses_beside_a_neighbour_and_says_why() -> None:
     assert "Several collapse" in words
     assert "keep more of less" in words
     assert "4 threads on 2 cores" in words
+
+
+def test_more_threads_than_cores_alone_are_judged_and_told() -> None:
+    figures = judge(made(2, [(3, 20.0), (4, 10.0)]), {})
+    assert "Decode is fastest with 3 threads on 2 cores" in explain(figures, {})
+
+
+def test_a_slowdown_is_explained_only_where_there_is_one() -> None:
+    words = explain(judge(made(2, [(2, 20.0), (4, 20.0)]), {}), {})
+    assert "4 threads on 2 cores decode at 100 % of the speed of 2. " in words
+    assert "barrier" not in words

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
+import httpx
 import pytest
 
 from cli.bench.answers import Answer
-from cli.bench.client import parse, split_blocks
+from cli.bench.asks import Ask
+from cli.bench.client import Client, Server, parse, split_blocks
 
 
 def blocks_of(pieces: Iterable[bytes]) -> list[bytes]:
@@ -64,3 +66,45 @@ def test_the_usage_is_that_of_the_last_event_and_may_lack_details() -> None:
     answer = feed({"choices": [], "usage": usage | {"prompt_tokens_details": {"cached_tokens": 5}}})
     assert answer.cached_tokens == 5
     assert answer.has_usage
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"choices": ["a"]},
+        {"choices": [{"delta": "a"}]},
+        {"choices": 5},
+        {"choices": [{"text": 5}]},
+        {"choices": [], "usage": [1]},
+        {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": "2"}},
+        {"choices": [], "usage": {"prompt_tokens": 1}},
+    ],
+)
+def test_what_is_not_as_the_api_has_it_is_an_error_of_its_request(event: dict[str, Any]) -> None:
+    def answering(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, text=f"data: {json.dumps(event)}\n\n")
+
+    answer = asyncio.run(ask(answering))
+    assert answer.error_kind == "not OpenAI's API"
+    assert not answer.is_good
+
+
+def test_an_answer_without_a_choice_took_its_time_all_the_same() -> None:
+    answer = feed({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}})
+    assert answer.e2e_s == 1
+
+
+async def ask(answering: Callable[[httpx.Request], httpx.Response]) -> Answer:
+    async with Client(Server("a", "http://a"), None) as client:
+        await client._http.aclose()
+        client._http = httpx.AsyncClient(
+            base_url="http://a", transport=httpx.MockTransport(answering)
+        )
+        answer = Answer(sent_s=0)
+        await client.send(Ask(4, "hello"), answer)
+        return answer
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    assert Server("a", "http://me:secret@host:80/x").shown_url == "http://host:80/x"
+    assert Server("a", "http://[::1]:80").shown_url == "http://[::1]:80"

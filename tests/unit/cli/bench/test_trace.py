@@ -19,6 +19,9 @@ def test_a_line_with_a_prompt_of_its_own() -> None:
         (b'{"time_s": NaN, "prompt": "a", "output_tokens": 1}', "time_s"),
         (b'{"time_s": 1, "prompt": "a", "output_tokens": 1}', "must not be before"),
         (b'{"time_s": 3, "prompt": "a", "output_tokens": 1, "top": 1}', "top: no such field"),
+        (b'{"time_s": 1' + b"0" * 400 + b', "prompt": "a", "output_tokens": 1}', "time_s: must be"),
+        (b'{"time_s": NaN, "prompt": "a", "output_tokens": 1}', "time_s: must be a number"),
+        (b'{"time_s": 1e9, "prompt": "a", "output_tokens": 1}', "at most 86400"),
     ],
 )
 def test_a_bad_line_names_its_field(line: bytes, named: str) -> None:

@@ -146,3 +146,10 @@ def test_the_front_has_what_nothing_beats_in_both() -> None:
         ]
     )
     assert front == (fast, quick)
+
+
+def test_no_gain_is_told_between_an_estimate_and_a_full_trial() -> None:
+    measures = {DEFAULT: [made(DEFAULT, 100, is_short=True)], BF16: [made(BF16, 300)]}
+    assert decided(measures).gain_over_default is None
+    measures[DEFAULT].append(made(DEFAULT, 150))
+    assert decided(measures).gain_over_default == pytest.approx(2)

@@ -11,6 +11,8 @@ from experiments.report.page import to_html
 from experiments.report.parts import Part, card_rows, part_of, summary
 from tests.unit.experiments.recorded import run_of
 
+AGAIN = "mini-vllm experiment kv-cache --quick"
+
 
 def made(folder: Path, *, is_interrupted: bool = False) -> Outcome:
     run = run_of("kv-cache")
@@ -20,6 +22,7 @@ def made(folder: Path, *, is_interrupted: bool = False) -> Outcome:
         "figures": run.figures,
         "headline": STUDY.headline(run.figures),
         "is_interrupted": is_interrupted,
+        "broke": "",
         "noise": "rounds differ",
         "took_s": 12.0,
         "samples": {},
@@ -43,7 +46,10 @@ class _Page(HTMLParser):
 
 def test_the_page_needs_nothing_beside_itself(tmp_path: Path) -> None:
     outcome = made(tmp_path)
-    page = to_html([part_of(outcome)], card_rows(run_of("kv-cache").card), summary([outcome]), "x")
+    page = to_html(
+        [part_of(outcome, AGAIN)], card_rows(run_of("kv-cache").card), summary([outcome]), "x"
+    )
+    assert "<code>mini-vllm experiment kv-cache --quick</code> (12 s)" in page
     found = _Page()
     found.feed(page)
     assert len(found.sources) == 1
@@ -54,7 +60,9 @@ def test_the_page_needs_nothing_beside_itself(tmp_path: Path) -> None:
 
 def test_markdown_names_its_plots_and_compares(tmp_path: Path) -> None:
     outcome = made(tmp_path)
-    text = to_markdown([part_of(outcome)], card_rows({"cpu": "a|b"}), summary([outcome]), "made by")
+    text = to_markdown(
+        [part_of(outcome, AGAIN)], card_rows({"cpu": "a|b"}), summary([outcome]), "made by"
+    )
     assert "(kv-cache.png)" in text
     assert (tmp_path / "kv-cache.png").is_file()
     assert "### Compared with" in text
@@ -63,7 +71,7 @@ def test_markdown_names_its_plots_and_compares(tmp_path: Path) -> None:
 
 
 def test_what_stands_in_a_report_is_escaped() -> None:
-    part = Part("x", "<b>", ("1 < 2",), (("", Table(("<i>",), (("<u>",),))),), None, 1.0)
+    part = Part("x", "<b>", ("1 < 2",), (("", Table(("<i>",), (("<u>",),))),), None, "again", 1.0)
     page = to_html([part], [("cpu", "<s>")], Table((), ()), "mini-vllm <p>")
     for tag in ("<b>", "<i>", "<u>", "<s>", "1 < 2"):
         assert tag not in page
