@@ -55,7 +55,8 @@ def tune(
 ) -> None:
     """Measure which format, layout and slots this machine runs best; `up` then uses it.
 
-    Weight formats, layouts of workers and threads, slots and prompt chunks are tried under a load. Ctrl-C decides with what was measured until then. The last line is JSON.
+    Weight formats, layouts of workers and threads, slots and prompt chunks are tried under a load.
+    Ctrl-C decides with what was measured until then. The last line is JSON.
 
     Example: mini-vllm tune --concurrency 16 --objective throughput --budget 2m
     """
