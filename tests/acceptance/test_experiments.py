@@ -175,7 +175,7 @@ def test_another_run_is_told_and_drawn_beside(out: Path) -> None:
         (["threads", "--threads", "0"], "--threads: 0 is less than 1"),
         (["threads", "--threads", "5000"], "--threads: 5000, and this machine has"),
         (["batching", "--threads", "5000"], "--threads: 5000, and this machine has"),
-        (["batching", "--sequences", "999"], "--sequences: 999 is more than 128"),
+        (["batching", "--sequences", "1,999"], "--sequences: 999 is more than 128"),
         (["batching", "--sequences", "4"], "--sequences: 4 alone cannot be compared"),
         (["prefix-cache", "--prefixes", "8190"], "--prefixes: 8214 tokens are needed"),
         (["quantization", "--formats", "q9"], "no weight format 'q9'"),
