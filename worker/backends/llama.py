@@ -16,6 +16,14 @@ from shared.footprint import cells_per_slot
 from shared.protocol import Message, Sampling, Tool
 from shared.settings import MAX_CONTEXT_TOKENS, WeightsSharing
 from worker.backends import library
+from worker.backends.arrangement import (
+    NEVER,
+    SPLIT_ATTENTION_POSITION,
+    Arrangement,
+    arrange_chunks,
+    arrange_rows,
+    check_alike,
+)
 from worker.backends.base import MAX_TOGETHER_TOKENS, ModelFacts, Remark, Row, SlotChunk
 from worker.backends.batch_rows import BatchRows
 from worker.backends.chat_template import compile_template
@@ -27,10 +35,6 @@ from worker.backends.sampler import Sampler
 from worker.backends.vocabulary import Vocabulary
 
 MAX_CHUNK_TOKENS = 56
-#: A lone row is padded to two from a position on: of a float model always. llama.cpp gives attention
-#: cells by 256, so the 257th token of a slot is the first that sees 512 (a pad stands one beyond).
-_SPLIT_ATTENTION_POSITION = 255
-_NEVER = 1 << 62
 
 
 class LlamaBackend:
@@ -66,7 +70,7 @@ class LlamaBackend:
     @property
     def pads_from(self) -> int | None:
         """From which position on a lone row is computed beside a second one; None: nowhere."""
-        return None if self._pads_from == _NEVER else self._pads_from
+        return None if self._pads_from == NEVER else self._pads_from
 
     def _unusable(self, reason: str) -> NoReturn:
         raise ModelUnusable(f"{self._path} cannot be used: {reason}")
@@ -119,13 +123,11 @@ class LlamaBackend:
             self._unusable("it keeps no state between tokens, so it cannot generate")
         self._kv = KvStates(self._context, memory)
         self._rows = BatchRows(self._context, max_rows)
-        # NOTE: llama.cpp has other kernels for one row: in the products of a float model, and in
-        # attention from 512 cells on, which differs when several threads share it. A recurrent
-        # state cannot forget the row that pads, so such a model goes without.
+        # NOTE: a recurrent state cannot forget the row that pads, so such a model goes without.
         self._can_pad = can_forget(self._model)
-        self._pads_from = _NEVER
+        self._pads_from = NEVER
         if self._can_pad and threads > 1:
-            self._pads_from = _SPLIT_ATTENTION_POSITION
+            self._pads_from = SPLIT_ATTENTION_POSITION
         if self._can_pad and is_float(self._model):
             self._pads_from = 0
         self.facts = ModelFacts(
@@ -233,32 +235,8 @@ class LlamaBackend:
     # --- steps
 
     def prefill(self, chunks: Sequence[SlotChunk]) -> None:
-        size = len(chunks[0].tokens)
-        assert 0 < size <= self._max_chunk, f"a chunk of {size} tokens"
-        # NOTE: of unequal chunks, or with a hole between their slots, llama.cpp makes calls of its
-        # own, and may leave one row for the last.
-        first = chunks[0].slot
-        assert [(c.slot, len(c.tokens)) for c in chunks] == [
-            (slot, size) for slot in range(first, first + len(chunks))
-        ], "chunks computed together are alike"
-        # A float model also multiplies one output row by another kernel than two.
-        pads_outputs = self._pads_from == 0
-        count, row_of = 0, {}
-        for chunk in chunks:
-            last = size - 1 if chunk.has_output else size
-            first_output = last - 1 if pads_outputs else last
-            for i, token in enumerate(chunk.tokens):
-                self._rows.set(count, chunk.slot, token, chunk.position + i, i >= first_output)
-                count += 1
-            if chunk.has_output:
-                row_of[chunk.slot] = count - 1
-        pad = chunks[0] if count == 1 and self._can_pad else None
-        if pad:
-            self._rows.set(1, pad.slot, pad.tokens[0], pad.position + 1, pads_outputs)
-        self._run(count + (pad is not None))
-        if pad:
-            self.forget(pad.slot, pad.position + 1)
-        self._row_of = row_of
+        check_alike(chunks, self._max_chunk)
+        self._run(arrange_chunks(chunks, pads_from=self._pads_from, can_pad=self._can_pad))
 
     def sample_prefill(self, slot: int, index: int) -> int:
         return self._draw(slot, index)
@@ -269,26 +247,16 @@ class LlamaBackend:
 
     def run_rows(self, rows: Sequence[Row]) -> None:
         """One step of these sequences; their logits are there until the next one."""
-        row_of, padded, count = {}, [], 0
-        for i, row in enumerate(rows):
-            self._rows.set(count, row.slot, row.token, row.position, True)
-            row_of[row.slot] = count
-            count += 1
-            # llama.cpp runs each stretch of successive slots by itself, so a hole isolates rows.
-            has_left = i > 0 and rows[i - 1].slot == row.slot - 1
-            has_right = i + 1 < len(rows) and rows[i + 1].slot == row.slot + 1
-            if row.position >= self._pads_from and not has_left and not has_right:
-                self._rows.set(count, row.slot, row.token, row.position + 1, True)
-                padded.append(row)
-                count += 1
-        self._run(count)
-        for row in padded:
-            self.forget(row.slot, row.position + 1)
-        self._row_of = row_of
+        self._run(arrange_rows(rows, pads_from=self._pads_from))
 
-    def _run(self, num_rows: int) -> None:
+    def _run(self, arrangement: Arrangement) -> None:
         self._row_of = {}
-        self._rows.run(num_rows)
+        for number, row in enumerate(arrangement.rows):
+            self._rows.set(number, *row)
+        self._rows.run(len(arrangement.rows))
+        for slot, position in arrangement.pads:
+            self.forget(slot, position)
+        self._row_of = arrangement.row_of
 
     def _draw(self, slot: int, index: int) -> int:
         assert slot in self._row_of, f"the last step gave no logits for slot {slot}"

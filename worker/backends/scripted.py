@@ -12,14 +12,8 @@ from typing import Any
 
 from shared.errors import BadRequest, NoChatTemplate
 from shared.protocol import Message, Sampling, Tool
-from worker.backends.base import (
-    MAX_TOGETHER_TOKENS,
-    Constraint,
-    ModelFacts,
-    Remark,
-    Row,
-    SlotChunk,
-)
+from worker.backends.arrangement import check_alike
+from worker.backends.base import Constraint, ModelFacts, Remark, Row, SlotChunk
 
 END = 256
 STATE_MAGIC = b"scripted"
@@ -155,13 +149,7 @@ class ScriptedBackend:
     def prefill(self, chunks: Sequence[SlotChunk]) -> None:
         self._record("prefill", *((c.slot, len(c.tokens), c.position) for c in chunks))
         self._step()
-        size, slots = len(chunks[0].tokens), [chunk.slot for chunk in chunks]
-        assert 1 <= size <= self._max_chunk_tokens, f"a chunk of {size} tokens"
-        assert all(len(chunk.tokens) == size for chunk in chunks), "chunks of unequal size together"
-        assert slots == list(range(slots[0], slots[0] + len(slots))), f"no neighbours: {slots}"
-        if len(chunks) > 1:
-            assert size > 1, "lone rows together"
-            assert size * len(chunks) <= MAX_TOGETHER_TOKENS, f"{size * len(chunks)} rows together"
+        check_alike(chunks, self._max_chunk_tokens)
         for chunk in chunks:
             state = self._open(chunk.slot)
             assert state.drawn is None, f"slot {chunk.slot} was prefilled after a draw"
