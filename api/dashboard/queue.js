@@ -1,0 +1,27 @@
+// Who waits, by priority, and for how long.
+
+import { byId, element, keep, setText } from "./dom.js";
+import { count, seconds } from "./format.js";
+
+const MEANING = { suspect: "suspect (run alone: workers died of them)" };
+
+export function showQueue(view) {
+  keep(byId("queue-rows"), view.queue, (queue) => queue.priority, make, update);
+}
+
+function make(queue) {
+  return element(
+    "tr",
+    { "data-priority": queue.priority },
+    element("th", { scope: "row" }, MEANING[queue.priority] ?? queue.priority),
+    element("td", { class: "number" }),
+    element("td", { class: "number" }),
+  );
+}
+
+function update(row, queue) {
+  setText(row.children[1], count(queue.queued));
+  const wait = queue.expected_wait_s == null ? (queue.queued ? "not known" : "–") : seconds(queue.expected_wait_s);
+  setText(row.children[2], wait);
+  row.classList.toggle("empty", !queue.queued);
+}
