@@ -125,7 +125,7 @@ function options(chart, tell) {
     scales: { x: { time: true }, y: { range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
     axes: [
       { ...axis, size: 28, space: 60, values: (plot, ticks) => ticks.map(clock) },
-      { ...axis, size: 58, space: 36, values: (plot, ticks) => ticks.map((tick) => chart.write(tick)) },
+      { ...axis, size: 58, space: 26, values: (plot, ticks) => ticks.map((tick) => chart.write(tick)) },
     ],
     series: [{}, ...chart.lines.map((_, i) => ({ stroke: colour(`--line-${i + 1}`), width: 1.75, points: { size: 4 } }))],
     hooks: { setCursor: [(plot) => tell(plot.cursor.idx)] },

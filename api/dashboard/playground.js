@@ -92,7 +92,10 @@ class Answer {
     this.#sent_ms = performance.now();
     const response = await request("/v1/chat/completions", options);
     this.#jobId = response.headers.get("X-Job-Id");
-    if (this.#jobId) markOwn(this.#jobId);
+    if (this.#jobId) {
+      markOwn(this.#jobId);
+      this.#bubble.dataset.jobId = this.#jobId;
+    }
     for await (const event of events(response.body)) {
       if (event.data === "[DONE]") return;
       this.#take(JSON.parse(event.data));
@@ -105,7 +108,10 @@ class Answer {
     const piece = chunk.choices?.[0]?.delta?.content;
     if (piece) {
       this.#last_ms = performance.now();
-      this.#first_ms ??= this.#last_ms;
+      if (this.#first_ms == null) {
+        this.#first_ms = this.#last_ms;
+        this.#bubble.dataset.ttftS = (this.#first_ms - this.#sent_ms) / 1000;
+      }
       this.text += piece;
       this.#bubble.append(piece);
       const log = byId("chat-log");

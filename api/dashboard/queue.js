@@ -3,7 +3,8 @@
 import { byId, element, keep, setText } from "./dom.js";
 import { count, seconds } from "./format.js";
 
-const MEANING = { suspect: "suspect (run alone: workers died of them)" };
+// Suspect: workers died of them.
+const MEANING = { suspect: "suspect, run alone" };
 
 export function showQueue(view) {
   keep(byId("queue-rows"), view.queue, (queue) => queue.priority, make, update);
