@@ -20,6 +20,7 @@ const playground = new Playground();
 const throttling = new Throttling();
 const shareThrottled = (worker) => throttling.shareOf(worker);
 let view = null;
+let seen_ms = 0; // when it came
 
 const feed = new Feed({
   state: showConnection,
@@ -33,6 +34,7 @@ const feed = new Feed({
   },
   view(newest) {
     view = newest;
+    seen_ms = performance.now();
     throttling.see(view);
     show();
   },
@@ -45,10 +47,19 @@ function show() {
   showTotals(view, charts.points.at(-1));
   showWorkers(view, shareThrottled);
   showQueue(view);
-  showJobs(view);
+  showJobs(view, now_s());
   showReports(view);
   playground.setModels(view);
 }
+
+function now_s() {
+  return view.at + (performance.now() - seen_ms) / 1000;
+}
+
+// A view comes when something changed; the time that a job has waited grows meanwhile.
+setInterval(() => {
+  if (view?.jobs.some((job) => ["queued", "running"].includes(job.status))) showJobs(view, now_s());
+}, 1000);
 
 function showVerdict({ level, text, action }) {
   byId("verdict").dataset.level = level;

@@ -16,10 +16,11 @@ export function markOwn(jobId) {
   own.add(jobId);
 }
 
-export function showJobs(view) {
+// `now_s` by the clock of the service.
+export function showJobs(view, now_s) {
   setText(byId("jobs-scope"), view.scope === "own" ? "of your key" : "of all");
   byId("jobs-none").hidden = view.jobs.length > 0;
-  keep(byId("job-rows"), view.jobs, (job) => job.job_id, make, (row, job) => update(row, job, view.at));
+  keep(byId("job-rows"), view.jobs, (job) => job.job_id, make, (row, job) => update(row, job, now_s));
 }
 
 function make(job) {

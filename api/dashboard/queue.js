@@ -22,7 +22,11 @@ function make(queue) {
 
 function update(row, queue) {
   setText(row.children[1], count(queue.queued));
-  const wait = queue.expected_wait_s == null ? (queue.queued ? "not known" : "–") : seconds(queue.expected_wait_s);
-  setText(row.children[2], wait);
+  setText(row.children[2], waitOf(queue));
   row.classList.toggle("empty", !queue.queued);
+}
+
+function waitOf({ queued, expected_wait_s }) {
+  if (expected_wait_s == null) return queued ? "not known" : "–";
+  return expected_wait_s > 0 ? seconds(expected_wait_s) : "none";
 }

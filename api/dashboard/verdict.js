@@ -120,11 +120,11 @@ function numQueued(view) {
   return sum(view.queue, "queued");
 }
 
-// Of the priorities that somebody waits in; null if one of them is not known.
+// Of a priority that somebody waits in; null if that is known of none. Low priority is there to wait.
 function longestWait(view) {
-  const waits = view.queue.filter((queue) => queue.queued && queue.priority !== "low").map((queue) => queue.expected_wait_s);
-  if (waits.includes(null)) return null;
-  return Math.max(0, ...waits);
+  const waiting = view.queue.filter((queue) => queue.queued && queue.priority !== "low");
+  const known = waiting.map((queue) => queue.expected_wait_s).filter((wait_s) => wait_s != null);
+  return waiting.length && !known.length ? null : Math.max(0, ...known);
 }
 
 function sum(entries, field) {

@@ -9,7 +9,7 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page
 
-from shared.histograms import BOUNDS_S
+from shared.histograms import bucket_of
 from tests.browser import chromium, dashboard, give_key, part, say, totals
 from tests.service import Up, wait_until
 
@@ -50,10 +50,6 @@ def ended(client: httpx.Client, job_id: str) -> dict[str, Any]:
     job: dict[str, Any] = client.get(f"/jobs/{job_id}?wait_s=30").json()
     assert job["status"] not in ("queued", "running")
     return job
-
-
-def bucket(name: str, duration_s: float) -> int:
-    return sum(bound_s < duration_s for bound_s in BOUNDS_S[name])
 
 
 def shown_s(text: str) -> float:
@@ -100,7 +96,7 @@ def test_a_chat_is_answered_and_goes_on_and_its_figures_are_the_jobs(
     jobs = [ended(client, job_id) for job_id in ids]
     assert [job["text"].strip() for job in jobs] == [first.strip(), second.strip()]
     assert [job["seed"] for job in jobs] == [7, 7]
-    assert jobs[1]["usage"]["prompt_tokens"] > sum(jobs[0]["usage"][k] for k in ("prompt_tokens",))
+    assert jobs[1]["usage"]["prompt_tokens"] > jobs[0]["usage"]["prompt_tokens"]
     timings, usage = jobs[1]["timings"], jobs[1]["usage"]
     figures = page.locator("#chat-figures").inner_text()
     assert f"First token after {as_shown(timings['ttft_s'])}" in figures
@@ -109,7 +105,7 @@ def test_a_chat_is_answered_and_goes_on_and_its_figures_are_the_jobs(
     for bubble, job in zip(page.locator(".bubble.assistant").all(), jobs, strict=True):
         seen_s = float(str(bubble.get_attribute("data-ttft-s")))
         assert seen_s >= job["timings"]["ttft_s"]
-        assert bucket("ttft", seen_s) - bucket("ttft", job["timings"]["ttft_s"]) <= 1
+        assert bucket_of("ttft", seen_s) - bucket_of("ttft", job["timings"]["ttft_s"]) <= 1
     for job in jobs:
         row = f'tr.own[data-job="{job["job_id"]}"]'
         page.locator(f'{row} [data-state="completed"]').wait_for()
@@ -173,11 +169,11 @@ def test_totals_are_those_of_the_metrics_and_percentiles_those_of_the_jobs(
     wait_until(agree, 20, "the page has the totals of /metrics")
     for name, title in (("ttft", "Time to first token"), ("e2e", "Time of a whole answer")):
         median = page.locator("figure", has_text=title).locator("b").first
-        wait_until(lambda m=median: m.inner_text() != "–", 30, f"a point with {name}")
+        wait_until(lambda m=median: m.inner_text()[0].isdigit(), 30, f"a point with {name}")
         field = {"ttft": "ttft_s", "e2e": "total_s"}[name]
         measured = [job["timings"].get(field) for job in client.get("/jobs").json()["jobs"]]
-        known = [bucket(name, duration_s) for duration_s in measured if duration_s]
-        assert min(known) <= bucket(name, shown_s(median.inner_text())) <= max(known)
+        known = [bucket_of(name, duration_s) for duration_s in measured if duration_s]
+        assert min(known) <= bucket_of(name, shown_s(median.inner_text())) <= max(known)
 
 
 def test_it_goes_on_after_the_gateway_was_killed(
