@@ -58,7 +58,7 @@ class Board:
         self._has_no_history = False
         self._links: list[ReportLink] = []
         self._links_read_s = float("-inf")
-        self.is_closed = False
+        self._is_closed = False
 
     @property
     def num_watchers(self) -> int:
@@ -67,7 +67,7 @@ class Board:
     @asynccontextmanager
     async def watch(self, caller: Caller) -> AsyncIterator[Scope]:
         """With a view to begin with. Raises ``ShuttingDown``; Redis errors pass through."""
-        if self.is_closed:
+        if self._is_closed:
             raise ShuttingDown
         key = Scope.key_of(caller)
         scope = self._scopes.setdefault(key, Scope(caller))
@@ -86,12 +86,18 @@ class Board:
 
     def close(self) -> None:
         """The gateway stops: whoever watches is let go, and comes again elsewhere. Again is harmless."""
-        self.is_closed = True
+        self._is_closed = True
+        self._let_all_go()
+
+    def _let_all_go(self) -> None:
         for scope in self._scopes.values():
-            scope.tell()
+            scope.let_go()
+        self._scopes.clear()
+        self._has_watchers.clear()
 
     async def run(self) -> None:
-        """For ever; idle while nobody watches."""
+        """For ever; idle while nobody watches. What cannot be read is not shown on as if it were so:
+        those who watch are let go, and who comes again is told why."""
         is_failing = False
         while True:
             await self._has_watchers.wait()
@@ -104,6 +110,7 @@ class Board:
                     is_expected = isinstance(error, RedisError | OSError | Unavailable)
                     log.warning("the board is not read: %r", error, exc_info=not is_expected)
                 is_failing = True
+                self._let_all_go()
             await asyncio.sleep(max(0.1, began_s + FRESH_S - time.monotonic()))
 
     async def look(self, *scopes: Scope) -> None:
