@@ -11,7 +11,7 @@ import pytest
 from redis import Redis
 
 from shared.connection import connect
-from shared.keys import HISTORY
+from shared.keys import HISTORY, service_key
 from tests.gateway import PlayedWorker, RunningGateway
 from tests.gateway_process import running
 from tests.integration.conftest import MODEL
