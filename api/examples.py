@@ -138,6 +138,11 @@ METRICS = {
     "gateway": {"memory_mb": 60.7, "cpu_percent": 2.3},
     "workers": [WORKER | {"totals": _TOTALS}],
 }
+METRICS_TEXT = """\
+# HELP mini_vllm_generation_tokens_total Tokens that were generated.
+# TYPE mini_vllm_generation_tokens_total counter
+mini_vllm_generation_tokens_total{model_name="smollm2"} 456.0
+"""
 
 MODEL = {
     "id": "smollm2",
