@@ -5,10 +5,8 @@ import json
 import signal
 import sys
 import time
-from contextlib import suppress
 from typing import Any
 
-import httpx
 from rich.console import Console
 from rich.live import Live
 
@@ -41,7 +39,7 @@ def watch(url: str, api_key: str | None) -> None:
     """Until Ctrl-C, which is how one leaves it. Raises ``RequestFailed`` if there is nothing to see."""
     _end_tidily_on_sigterm()
     console = Console(highlight=False)
-    client = make_client(url, api_key)
+    client = make_client(url, api_key)  # a thread reads from it until the process ends
     picture = read_picture(client, time.time())
     follower = Follower(client)
     follower.start()
@@ -57,8 +55,6 @@ def watch(url: str, api_key: str | None) -> None:
         pass
     finally:
         follower.stop()
-        with suppress(httpx.HTTPError):
-            client.close()
 
 
 def _screen(console: Console, url: str) -> Screen:
