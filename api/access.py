@@ -12,7 +12,7 @@ from shared.errors import Forbidden, ServiceError, Unauthorized
 
 #: For load balancers and orchestrators, which have no key.
 OPEN_PATHS = frozenset({"/health", "/ready"})
-ADMIN_PATHS = frozenset({"/workers", "/metrics"})
+ADMIN_PATHS = frozenset({"/workers", "/metrics", "/admin/log-level"})
 METRICS_PATH = "/metrics"
 
 

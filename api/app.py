@@ -38,6 +38,7 @@ from api.routes import (
     files,
     generate,
     jobs,
+    log_level,
     metrics,
     models,
     status,
@@ -51,6 +52,7 @@ from api.webhooks import WebhookSender
 from shared.admission import Limits
 from shared.broker import Broker
 from shared.connection import COMMAND_TIMEOUT_S, READ_TIMEOUT_S, connect, connect_async
+from shared.logs.level import LevelFollower
 from shared.models import model_name
 from shared.recovery import Sweeper
 from shared.settings import Settings
@@ -79,7 +81,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     checks = [Depends(limit_rate), Depends(refuse_unknown_parameters)]
     openai = (chat_completions, completions, models, files, batches)
-    for routes in (generate, jobs, stream, *openai, cache, metrics, status, tokens):
+    for routes in (generate, jobs, stream, *openai, cache, metrics, log_level, status, tokens):
         app.include_router(routes.router, dependencies=checks)
     install_error_handlers(app)
     json_paths = ("/generate", cache.PATH, *ENDPOINTS, *TOKEN_PATHS)
@@ -122,7 +124,14 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         complaints = Complaints(settings.redis_url)
         hub = Hub(streams, reads, uuid4().hex, complaints)
         sweeper = Sweeper.from_settings(settings)
-        upkeep = Upkeep(client, broker, sweeper, complaints, result_ttl_s=settings.result_ttl_s)
+        upkeep = Upkeep(
+            client,
+            broker,
+            sweeper,
+            complaints,
+            result_ttl_s=settings.result_ttl_s,
+            follow_level=LevelFollower(settings.log_level).follow,
+        )
         drain = Drain(settings.stream_grace_s)
         asking = Asking(waits, reads, complaints)
         models = ModelReader(reads, model, settings.model, settings.worker_grace_s)

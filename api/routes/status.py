@@ -32,6 +32,7 @@ ROUTES = {
     "POST /apply-template": "a chat as the prompt of the model",
     "GET /metrics": "numbers for operators",
     "GET /workers": "who runs the jobs",
+    "PUT /admin/log-level": "how much all processes log; GET tells, DELETE: as in their settings",
     "GET /health": "this process is alive",
     "GET /ready": "Redis and a worker are ready",
     "GET /docs": "the API, described",
