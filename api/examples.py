@@ -247,6 +247,7 @@ CONTENT = {"content": "The sea"}
 PROMPT = {"prompt": "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"}
 
 ALIVE = {"status": "alive"}
+LOG_LEVEL = {"level": "debug"}
 READY = {"status": "ready", "workers_ready": 1}
 
 
