@@ -45,6 +45,7 @@ from api.routes import (
     generate,
     jobs,
     live,
+    log_level,
     metrics,
     models,
     status,
@@ -58,6 +59,7 @@ from api.webhooks import WebhookSender
 from shared.admission import Limits
 from shared.broker import Broker
 from shared.connection import COMMAND_TIMEOUT_S, READ_TIMEOUT_S, connect, connect_async
+from shared.logs.level import LevelFollower
 from shared.models import model_name
 from shared.recovery import Sweeper
 from shared.settings import Settings
@@ -93,6 +95,7 @@ def create_app(settings: Settings) -> FastAPI:
         *openai,
         cache,
         metrics,
+        log_level,
         status,
         tokens,
         live,
@@ -141,7 +144,14 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         complaints = Complaints(settings.redis_url)
         hub = Hub(streams, reads, uuid4().hex, complaints)
         sweeper = Sweeper.from_settings(settings)
-        upkeep = Upkeep(client, broker, sweeper, complaints, result_ttl_s=settings.result_ttl_s)
+        upkeep = Upkeep(
+            client,
+            broker,
+            sweeper,
+            complaints,
+            result_ttl_s=settings.result_ttl_s,
+            follow_level=LevelFollower(settings.log_level).follow,
+        )
         drain = Drain(settings.stream_grace_s)
         asking = Asking(waits, reads, complaints)
         models = ModelReader(reads, model, settings.model, settings.worker_grace_s)
