@@ -14,6 +14,8 @@ from cli import batch as batch_commands
 from cli import cache as cache_commands
 from cli import model as model_commands
 from cli.bench.app import bench
+from cli.jobs import commands as jobs_commands
+from cli.top.command import top
 from cli.tune import commands as tune_commands
 from shared.errors import ServiceError
 from shared.logs import begin_logging, say
@@ -31,8 +33,10 @@ app = typer.Typer(
     "Every setting can also be given as MINI_VLLM_<NAME> in the environment.",
 )
 app.add_typer(model_commands.app, name="model")
+app.add_typer(jobs_commands.app, name="jobs")
 app.add_typer(batch_commands.app, name="batch")
 app.add_typer(cache_commands.app, name="cache")
+app.command()(top)
 app.command()(bench)
 app.add_typer(tune_commands.app, name="tune")
 

@@ -96,7 +96,7 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
         interval_s=settings.heartbeat_s,
         ttl_s=settings.heartbeat_ttl_s,
         sweeper=Sweeper.from_settings(settings),
-        counts=reporter.cache.totals,
+        counts=reporter.totals,
     )
     present = appear(settings.host_dir, reporter.facts.incarnation, drain)
     if present is None:
