@@ -14,7 +14,7 @@ from cli.printable import one_line, printable
 Job = dict[str, Any]
 
 #: What tells jobs of a page apart, and is enough for the other commands.
-SHORT_ID_CHARS = 12
+SHORT_ID_CHARS = 8
 _BAR_CHARS = 24
 _STYLES = {
     "queued": "yellow",

@@ -27,7 +27,7 @@ def test_a_table_has_a_line_for_each_job_and_fits_80_columns() -> None:
         *("job", "status", "priority", "worker", "tokens", "waited", "total", "created"),
     ]
     assert lines[1].split()[:8] == [
-        *("4b355c02eb03", "completed", "normal", "worker-1", "33+38", "0.5", "s", "2.0"),
+        *("4b355c02", "completed", "normal", "worker-1", "33+38", "0.5", "s", "2.0"),
     ]
     assert lines[2].split()[1] == "running"
     assert "4.0 s" in lines[2]
