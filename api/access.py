@@ -12,14 +12,21 @@ from shared.errors import Forbidden, ServiceError, Unauthorized
 
 #: For load balancers and orchestrators, which have no key.
 OPEN_PATHS = frozenset({"/health", "/ready"})
-ADMIN_PATHS = frozenset({"/workers", "/metrics"})
-METRICS_PATH = "/metrics"
+#: The page and what it is made of, which asks for the key itself; none of it is of the service.
+OPEN_PAGES = frozenset({"/dashboard", "/dashboard/"})
+_OPEN_FOLDER = "/dashboard/static/"
+METRICS_PATHS = frozenset({"/metrics", "/metrics/prometheus"})
+ADMIN_PATHS = METRICS_PATHS | {"/workers", "/admin/log-level"}
 
 
 def needs_key(keyring: Keyring, path: str) -> bool:
     """A gateway without keys asks for none, but for the metrics if they have their own."""
-    has_own_key = path == METRICS_PATH and keyring.metrics is not None
-    return path not in OPEN_PATHS and (not keyring.is_open or has_own_key)
+    has_own_key = path in METRICS_PATHS and keyring.metrics is not None
+    return not _is_open(path) and (not keyring.is_open or has_own_key)
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN_PATHS or path in OPEN_PAGES or path.startswith(_OPEN_FOLDER)
 
 
 def authorize(keyring: Keyring, path: str, key: str | None) -> Caller:
@@ -31,8 +38,8 @@ def authorize(keyring: Keyring, path: str, key: str | None) -> Caller:
         raise Unauthorized(None if key is None else "This API key is not known.")
     if caller.role is Role.USER and path in ADMIN_PATHS:
         raise Forbidden(f"{path} needs an admin key (MINI_VLLM_ADMIN_KEYS).")
-    if caller.role is Role.METRICS and path != METRICS_PATH:
-        raise Forbidden(f"The metrics key reads {METRICS_PATH} and nothing else.")
+    if caller.role is Role.METRICS and path not in METRICS_PATHS:
+        raise Forbidden("The metrics key reads /metrics and nothing else.")
     return caller
 
 

@@ -56,7 +56,12 @@ WORKER = {
     "slots_used": 1,
     "context_tokens": 4096,
     "batch_invariant": True,
+    "kv_tokens_used": 612,
+    "kv_usage": 0.0187,
     "tokens_per_s": 53.3,
+    "read_gb_per_s": 5.223,
+    "throttled_periods": 0,
+    "cpu_periods": 0,
     "prefill_tokens_per_s": 301.5,
     "host_dir_id": "0b5a63a6f2c1-1a-2",
     "num_snapshots": 3,
@@ -82,6 +87,12 @@ _TOTALS = {
     "cache_queries": 12,
     "cache_hits": 9,
 }
+
+
+def _latency(count: int, avg: float, p50: float, p90: float, p99: float) -> dict[str, float]:
+    return {"count": count, "avg_s": avg, "p50_s": p50, "p90_s": p90, "p99_s": p99}
+
+
 METRICS = {
     "total_requests": 12,
     "avg_latency_sec": 1.098,
@@ -93,6 +104,19 @@ METRICS = {
     "queue": {"high": 0, "normal": 1, "low": 0, "suspect": 0, "depth": 1},
     "prompt_tokens_total": 396,
     "webhooks": {"delivered": 3, "dropped": 0},
+    "latencies": {
+        "ttft": _latency(12, 0.212, 0.19, 0.44, 0.494),
+        "itl": _latency(444, 0.0191, 0.0177, 0.0239, 0.0487),
+        "e2e": _latency(12, 1.098, 0.9, 1.8, 1.98),
+        "queue": _latency(12, 0.02, 0.15, 0.27, 0.297),
+        "prefill": _latency(12, 0.19, 0.15, 0.27, 0.297),
+        "decode": _latency(12, 0.88, 0.86, 1.4, 1.49),
+        "step": _latency(301, 0.0187, 0.0175, 0.0285, 0.0481),
+    },
+    "finish_reasons": {"length": 2, "stop": 10},
+    "refused": {"queue_full": 1},
+    "worker_deaths": 0,
+    "recovered_jobs": 0,
     "prefix_cache": {
         "queries": 12,
         "hits": 9,
@@ -113,6 +137,61 @@ METRICS = {
     "parked": 0,
     "gateway": {"memory_mb": 60.7, "cpu_percent": 2.3},
     "workers": [WORKER | {"totals": _TOTALS}],
+}
+METRICS_TEXT = """\
+# HELP mini_vllm_generation_tokens_total Tokens that were generated.
+# TYPE mini_vllm_generation_tokens_total counter
+mini_vllm_generation_tokens_total{model_name="smollm2"} 456.0
+"""
+
+POINT = {
+    "at": 1767268800.002,
+    "tokens_per_s": 53.3,
+    "prompt_tokens_per_s": 31.2,
+    "requests_per_s": 0.4,
+    "errors_per_s": 0.0,
+    "running": 1,
+    "queued": 1,
+    "ttft_p50_s": 0.19,
+    "ttft_p90_s": 0.44,
+    "ttft_p99_s": 0.494,
+    "itl_p50_s": 0.0177,
+    "itl_p90_s": 0.0239,
+    "itl_p99_s": 0.0487,
+    "e2e_p50_s": 0.9,
+    "e2e_p90_s": 1.8,
+    "e2e_p99_s": 1.98,
+}
+
+
+def _queue(priority: str, queued: int, wait_s: float | None) -> dict[str, Any]:
+    return {"priority": priority, "queued": queued, "expected_wait_s": wait_s}
+
+
+VIEW: dict[str, Any] = {
+    "at": 1767268805.1,
+    "scope": "all",
+    "model": "smollm2",
+    "models": ["smollm2"],
+    "workers": [WORKER],
+    "failures": [FAILURE],
+    "warnings": [],
+    "queue": [
+        _queue("high", 0, 0.0),
+        _queue("normal", 1, 0.3),
+        _queue("low", 0, 0.3),
+        _queue("suspect", 0, None),
+    ],
+    "running": 1,
+    "jobs": [SUMMARY],
+    "totals": {
+        "completed": 12,
+        "failed": 0,
+        "cancelled": 0,
+        "generated_tokens": 456,
+        "prompt_tokens": 396,
+    },
+    "reports": [],
 }
 
 MODEL = {
@@ -168,6 +247,7 @@ CONTENT = {"content": "The sea"}
 PROMPT = {"prompt": "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"}
 
 ALIVE = {"status": "alive"}
+LOG_LEVEL = {"level": "debug"}
 READY = {"status": "ready", "workers_ready": 1}
 
 

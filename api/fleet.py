@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from shared.errors import Unavailable
 from shared.failures import FailedStart
+from shared.histograms import Observed, read_observed
 from shared.keys import (
     PRIORITIES,
     SERVED,
@@ -51,6 +52,9 @@ class Fleet:
     totals_of: dict[str, Totals]  #: incarnation -> its own
     num_running: int
     depths: dict[str, int]  #: priority (or `suspect`) -> queued jobs of all models
+    observed: Observed  #: of the service, with its workers
+    depths_of: dict[str, dict[str, int]]  #: model -> priority (or `suspect`) -> queued jobs
+    running_of: dict[str, int]  #: model -> jobs that workers hold
 
 
 async def read_fleet(reads: Redis, model: str) -> Fleet:
@@ -61,7 +65,7 @@ async def read_fleet(reads: Redis, model: str) -> Fleet:
         replies = await _read(reads, models, names)
         now_names = _names(replies[1])
         if now_names == names:
-            return make_fleet(names, replies, len(models))
+            return make_fleet(names, replies, models)
         names = now_names
     raise Unavailable("The workers change too fast to be counted; try again.")
 
@@ -95,27 +99,34 @@ async def _read(reads: Redis, models: Iterable[str], names: Iterable[str]) -> li
         return list(await pipe.execute())
 
 
-def make_fleet(names: list[str], replies: list[Any], num_models: int = 1) -> Fleet:
+def make_fleet(names: list[str], replies: list[Any], models: Sequence[str] = ("",)) -> Fleet:
     """From the replies in the order of ``_read``. Pure."""
     (seconds, micros), _, service = replies[:3]
-    num_queues = len(_QUEUES)
-    lengths, rest = replies[3 : 3 + num_models * num_queues], replies[3 + num_models * num_queues :]
-    depths = {name: sum(lengths[i::num_queues]) for i, name in enumerate(_QUEUES)}
+    num_lengths = len(models) * len(_QUEUES)
+    lengths, rest = iter(replies[3 : 3 + num_lengths]), replies[3 + num_lengths :]
+    depths_of = {model: {name: next(lengths) for name in _QUEUES} for model in models}
+    depths = {name: sum(row[name] for row in depths_of.values()) for name in _QUEUES}
     now_ms = seconds * 1000 + micros // 1000
-    totals_of, workers, num_running = {}, [], 0
+    totals_of, workers, num_running, hashes = {}, [], 0, [service]
+    running_of = dict.fromkeys(models, 0)
     for i, name in enumerate(names):
         totals, worker, beats, held = rest[i * _REPLIES_PER_WORKER : (i + 1) * _REPLIES_PER_WORKER]
         totals_of[name] = Totals.from_hash(totals)
+        hashes.append(totals)
         num_running += held
         view = _worker_view(name, worker, bool(beats), held, now_ms)
         if view:
             workers.append(view)
+            running_of[view.model] = running_of.get(view.model, 0) + held
     return Fleet(
         totals=add_totals([Totals.from_hash(service), *totals_of.values()]),
         workers=tuple(sorted(workers, key=lambda worker: (worker.name, worker.incarnation))),
         totals_of=totals_of,
         num_running=num_running,
         depths=depths,
+        observed=read_observed(hashes),
+        depths_of=depths_of,
+        running_of=running_of,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel, Field
 
 from api.fleet import Fleet, WorkerView
+from shared.histograms import Histogram, Observed
 from shared.metrics import Totals
 from shared.protocol import WorkerState
 
@@ -52,6 +53,37 @@ class PrefixCache(BaseModel):
     refused: int = Field(description="not written: there was no room, or the writer was behind")
 
 
+class Latency(BaseModel):
+    """Since the data directory was new, estimated within histogram buckets; null: none yet."""
+
+    count: int
+    avg_s: float | None
+    p50_s: float | None
+    p90_s: float | None
+    p99_s: float | None
+
+    @classmethod
+    def of(cls, histogram: Histogram) -> "Latency":
+        count = histogram.count
+        return cls(
+            count=count,
+            avg_s=round(histogram.sum_s / count, 6) if count else None,
+            p50_s=_rounded(histogram.quantile(0.5)),
+            p90_s=_rounded(histogram.quantile(0.9)),
+            p99_s=_rounded(histogram.quantile(0.99)),
+        )
+
+
+class Latencies(BaseModel):
+    ttft: Latency = Field(description="submit to first token")
+    itl: Latency = Field(description="between two tokens of a job")
+    e2e: Latency = Field(description="submit to end")
+    queue: Latency = Field(description="submit to the first attempt")
+    prefill: Latency = Field(description="begin of the last attempt to its first token")
+    decode: Latency = Field(description="first token of the last attempt to the end")
+    step: Latency = Field(description="one round of an engine")
+
+
 class Process(BaseModel):
     memory_mb: float
     cpu_percent: float = Field(description="of one core")
@@ -74,6 +106,11 @@ class Metrics(BaseModel):
     queue: QueueDepths
     prompt_tokens_total: int
     webhooks: WebhookCounts
+    latencies: Latencies
+    finish_reasons: dict[str, int] = Field(description="jobs that ended, by how they did")
+    refused: dict[str, int] = Field(description="requests that were not taken, by the code of why")
+    worker_deaths: int = Field(description="workers that died and were not told to")
+    recovered_jobs: int = Field(description="jobs whose worker died, that were queued again")
     prefix_cache: PrefixCache
     preemptions: int = Field(description="jobs of low priority that made room for higher ones")
     parked: int = Field(description="jobs that left a worker with what was computed of them")
@@ -83,7 +120,7 @@ class Metrics(BaseModel):
 
 def metrics_of(fleet: Fleet, *, gateway_memory_mb: float, gateway_cpu_percent: float) -> Metrics:
     totals, live = fleet.totals, [worker for worker in fleet.workers if worker.is_live]
-    depth = sum(fleet.depths.values())
+    depth, observed = sum(fleet.depths.values()), fleet.observed
     return Metrics(
         total_requests=totals.jobs_ended,
         avg_latency_sec=round(totals.avg_latency_s, 6),
@@ -103,6 +140,13 @@ def metrics_of(fleet: Fleet, *, gateway_memory_mb: float, gateway_cpu_percent: f
         webhooks=WebhookCounts(
             delivered=totals.webhooks_delivered, dropped=totals.webhooks_dropped
         ),
+        latencies=Latencies(
+            **{name: Latency.of(observed.of_all_models(name)) for name in Latencies.model_fields}
+        ),
+        finish_reasons=_by_suffix(observed, "ended_"),
+        refused=_by_suffix(observed, "refused_"),
+        worker_deaths=totals.worker_deaths,
+        recovered_jobs=totals.recovered_jobs,
         prefix_cache=_prefix_cache(totals, live),
         preemptions=totals.preemptions,
         parked=totals.parked,
@@ -114,6 +158,15 @@ def metrics_of(fleet: Fleet, *, gateway_memory_mb: float, gateway_cpu_percent: f
             for worker in fleet.workers
         ),
     )
+
+
+def _by_suffix(observed: Observed, prefix: str) -> dict[str, int]:
+    names = sorted({name for _, name in observed.counters if name.startswith(prefix)})
+    return {name.removeprefix(prefix): observed.counted(name) for name in names}
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)
 
 
 def _prefix_cache(totals: Totals, live: Iterable[WorkerView]) -> PrefixCache:

@@ -1,6 +1,7 @@
 """The command line: what can be asked, and how what goes wrong is said. The doing is elsewhere."""
 
 import hashlib
+import logging
 import os
 import secrets
 import sys
@@ -17,6 +18,7 @@ from cli.jobs import commands as jobs_commands
 from cli.top.command import top
 from cli.tune import commands as tune_commands
 from shared.errors import ServiceError
+from shared.logs import begin_logging, say
 from shared.settings import Settings, load_settings
 
 EXIT_FAILED = 1
@@ -91,6 +93,7 @@ def up(
     """
     from cli import up as up_command
 
+    begin_logging("up")
     given: dict[str, Any] = {"model": model, "host": host, "port": port, "redis_url": redis_url}
     given["data_dir"] = data_dir.absolute() if data_dir else None
     given["insecure"] = insecure or None
@@ -186,13 +189,13 @@ def main() -> None:
     try:
         app()
     except ServiceError as error:
-        print(f"error: {error.message}", file=sys.stderr)
+        say(error.message, head="error: ", level=logging.CRITICAL)
         sys.exit(EXIT_FAILED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
     except OSError as error:  # a file or folder that the words above do not foresee
-        print(f"error: {error}", file=sys.stderr)
+        say(str(error), head="error: ", level=logging.CRITICAL)
         sys.exit(EXIT_FAILED)
 
 

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from cli.pull import has_model
 from shared.connection import connect
-from shared.cores import memory_available_bytes, num_throttled_periods, usable_cores
+from shared.cores import memory_available_bytes, num_periods, usable_cores
 from shared.errors import ServiceError
 from shared.login import login_problem, rights_problem
 from shared.models import KNOWN_MODELS, resolve_model
@@ -68,7 +68,7 @@ def check_cpu() -> Iterator[Finding]:
     yield Finding("ok", f"{len(usable.cores)} of {total} cores are usable: {list(usable.cores)}")
     if usable.quota is not None and usable.quota < usable.affinity:
         yield Finding("ok", f"a CPU quota allows {usable.quota:g} of {usable.affinity} cores")
-    throttled = num_throttled_periods()
+    throttled, _ = num_periods() or (0, 0)
     if throttled:
         yield Finding(
             "warn",

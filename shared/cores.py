@@ -77,12 +77,13 @@ def cpu_quota(root: Path = _ROOT) -> float | None:
     return min((quota for quota in quotas if quota is not None), default=None)
 
 
-def num_throttled_periods(root: Path = _ROOT) -> int | None:
-    """How often the quota has stopped this cgroup so far; ``None`` where nobody counts it."""
+def num_periods(root: Path = _ROOT) -> tuple[int, int] | None:
+    """How often the quota has stopped this cgroup so far, of how many periods; ``None`` where nobody
+    counts it."""
     for folder in _cgroup_folders(root, "cpu"):
         facts = dict(line.split() for line in _read(folder / "cpu.stat").splitlines())
         if "nr_throttled" in facts:
-            return int(facts["nr_throttled"])
+            return int(facts["nr_throttled"]), int(facts.get("nr_periods", 0))
     return None
 
 

@@ -25,6 +25,7 @@ from worker.prefix_cache import PrefixCache
 from worker.prompts import Prompts
 from worker.scheduler import Chunk, Close, Outcome, Scheduler
 from worker.sequence import Drawn, JobTimes, Sequence
+from worker.step_figures import StepFigures
 
 #: A job of low priority that was begun so often is left to end.
 _MAX_PREEMPTED = 3
@@ -44,6 +45,7 @@ class Engine:
         pace: Pace,
         cache: PrefixCache | None = None,
         figures: CacheFigures | None = None,
+        step_figures: StepFigures | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """``cache``: none to compute every prompt."""
@@ -61,11 +63,17 @@ class Engine:
         self._pace = pace
         self._cache = cache
         self.figures = figures or CacheFigures()
+        self._step_figures = step_figures or StepFigures()
         self.num_generated = 0  #: tokens drawn since the start
 
     @property
     def num_active(self) -> int:
         return len(self.scheduler.sequences)
+
+    @property
+    def num_kv_tokens(self) -> int:
+        """Cells of the KV cache that hold something. The heart's thread asks."""
+        return sum(s.num_computed for s in tuple(self.scheduler.sequences))
 
     @property
     def num_free_slots(self) -> int:
@@ -127,7 +135,8 @@ class Engine:
 
     def step(self) -> Events:
         """One token for every running sequence, then prompt chunks; what came of it."""
-        overdue = self.scheduler.end_overdue(self._clock())
+        begun_s = self._clock()
+        overdue = self.scheduler.end_overdue(begun_s)
         self._apply(overdue)
         if self._cache:
             self._cache.resolve(self.scheduler.sequences)
@@ -141,7 +150,12 @@ class Engine:
         self.num_generated += len(tokens)
         slots = [s.slot for s in plan.rows] + [c.sequence.slot for c in plan.chunks if c.draws]
         drawn = [self._drawn(slot, t) for slot, t in zip(slots, tokens, strict=True)]
-        outcome = self.scheduler.commit(plan, drawn, self._clock())
+        now_s = self._clock()
+        outcome = self.scheduler.commit(plan, drawn, now_s)
+        num_calls = bool(plan.rows) + len(plan.calls)
+        if num_calls:
+            gaps_s = [s.gap_s for s in plan.rows if s.gap_s is not None]
+            self._step_figures.step_done(now_s - begun_s, gaps_s, num_calls)
         self._apply(outcome)
         if self._cache:
             self._cache.after_step(self.scheduler.sequences)

@@ -75,6 +75,8 @@ class Sequence:
     logprobs: list[TokenLogprob] = field(default_factory=list)  #: of this attempt's, if asked for
     num_released: int = 0
     first_token_s: float | None = None
+    last_token_s: float | None = None  #: when its newest token was drawn
+    gap_s: float | None = None  #: between its two newest tokens
     is_cancelled: bool = False
 
     def resume(self, known: Seq[int]) -> None:
@@ -120,6 +122,8 @@ class Sequence:
         """Takes the next token: what may be sent, and the end if it is one."""
         if self.first_token_s is None:
             self.first_token_s = now_s
+        self.gap_s = None if self.last_token_s is None else now_s - self.last_token_s
+        self.last_token_s = now_s
         if drawn.error:
             failed = ShapeFailed(f"The answer could not be held to its shape: {drawn.error}")
             error = JobError(code=failed.code, message=failed.message)

@@ -80,11 +80,14 @@ def serve(
         pace=pace,
         cache=make_cache(settings, backend, pace, figures, shelf),
         figures=figures,
+        step_figures=reporter.steps,
     )
     if shelf:
         reporter.refresh_cache = lambda: shelf.tell(figures)
     reporter.num_generated = lambda: engine.num_generated
     reporter.num_active = lambda: engine.num_active
+    reporter.num_kv_tokens = lambda: engine.num_kv_tokens
+    reporter.weights_bytes = model.path.stat().st_size
     reporter.update(
         slots=backend.facts.slots,
         context_tokens=backend.facts.context_tokens,

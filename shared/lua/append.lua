@@ -8,19 +8,20 @@ if redis.call('SISMEMBER', WORKERS, me) == 0 then return 'buried' end
 local now, totals, verdicts, written = now_ms(), totals_key(me), {}, {}
 for i = 3, #ARGV, 8 do
   local id, attempt, kind = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local index, count, payload = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5]
+  local index, num, payload = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5]
   local key = job_key(id)
-  local f = redis.call('HMGET', key, 'attempt', 'worker', 'end', 'count', 'cancel')
+  local f = redis.call('HMGET', key, 'attempt', 'worker', 'end', 'count', 'cancel', 'model')
   if f[3] then
     verdicts[#verdicts + 1] = {id, 'ended'}
   elseif f[1] ~= attempt or f[2] ~= me then
     verdicts[#verdicts + 1] = {id, 'fenced'}
   else
     if kind == 'start' then
-      if redis.call('HSETNX', key, 'prompt_tokens', count) == 1 then
+      if redis.call('HSETNX', key, 'prompt_tokens', num) == 1 then
         append_event(id, 'start', payload)
         written[#written + 1] = id
-        redis.call('HINCRBY', totals, 'prompt_tokens', count)
+        redis.call('HINCRBY', totals, 'prompt_tokens', num)
+        count(totals, f[6], 'prompt_tokens', num)
       end
     elseif (kind == 'token' or kind == 'end') and index > (whole(f[4]) or 0) then
       -- Redis lost what it had taken: another attempt goes on where the stream really ends.
@@ -30,9 +31,13 @@ for i = 3, #ARGV, 8 do
     elseif kind == 'token' and index == whole(f[4]) then
       append_event(id, 'token', payload)
       written[#written + 1] = id
-      redis.call('HSET', key, 'count', index + count)
-      redis.call('HSETNX', key, 'first_token_ms', now)
-      redis.call('HINCRBY', totals, 'generated_tokens', count)
+      redis.call('HSET', key, 'count', index + num)
+      if redis.call('HSETNX', key, 'first_token_ms', now) == 1 then
+        local created = whole(redis.call('HGET', key, 'created_ms'))
+        if created then observe(totals, f[6], 'ttft', now - created) end
+      end
+      redis.call('HINCRBY', totals, 'generated_tokens', num)
+      count(totals, f[6], 'generation_tokens', num)
     elseif kind == 'end' then
       end_job(id, totals, ARGV[i + 6], payload, tonumber(ARGV[i + 7]), ttl_s, now)
       written[#written + 1] = id

@@ -11,6 +11,7 @@ local is_read, facts = pcall(cjson.decode, type(report) == 'string' and report o
 local model = is_read and type(facts) == 'table' and type(facts.model) == 'string' and facts.model or ''
 if redis.call('SREM', WORKERS, who) == 0 then return false end
 local now, moved = now_ms(), {}
+if counts == 1 then redis.call('HINCRBY', SERVICE, 'worker_deaths', 1) end
 redis.call('HDEL', load_key(model), who)
 if redis.call('GET', ward_key(model)) == who then redis.call('DEL', ward_key(model)) end
 for _, id in ipairs(redis.call('SMEMBERS', taken_key(who))) do
@@ -27,6 +28,7 @@ for _, id in ipairs(redis.call('SMEMBERS', taken_key(who))) do
     else
       if deaths >= max_deaths then redis.call('HSET', key, 'suspect', '1') end
       requeue(id, now)
+      redis.call('HINCRBY', SERVICE, 'recovered_jobs', 1)
     end
     moved[#moved + 1] = id
   end

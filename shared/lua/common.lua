@@ -49,6 +49,30 @@ local function ring(incarnation)
   end
 end
 
+-- Upper bounds in ms of the histograms that are counted here, where what they tell of happens, once
+-- (shared/histograms.py has them in s; a test keeps the two in line).
+local FIRST_TOKEN_MS = {1, 5, 10, 20, 40, 60, 80, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10000, 20000,
+  40000, 80000, 160000, 640000, 2560000}
+local REQUEST_MS = {300, 500, 800, 1000, 1500, 2000, 2500, 5000, 10000, 15000, 20000, 30000, 40000, 50000,
+  60000, 120000, 240000, 480000, 960000, 1920000, 7680000}
+local BOUNDS_MS = {ttft = FIRST_TOKEN_MS, e2e = REQUEST_MS, queue = REQUEST_MS, prefill = REQUEST_MS,
+  decode = REQUEST_MS}
+
+-- `totals` is a hash of totals; what is no number is not observed.
+local function observe(totals, model, name, ms)
+  if not model or type(ms) ~= 'number' or ms ~= ms or ms >= 1e12 then return end
+  local bounds, bucket = BOUNDS_MS[name], 0
+  ms = math.max(0, ms)
+  while bounds[bucket + 1] and ms > bounds[bucket + 1] do bucket = bucket + 1 end
+  local field = 'h|' .. model .. '|' .. name .. '|'
+  redis.call('HINCRBY', totals, field .. bucket, 1)
+  redis.call('HINCRBY', totals, field .. 'sum_us', string.format('%.0f', ms * 1000))
+end
+
+local function count(totals, model, name, amount)
+  if model then redis.call('HINCRBY', totals, 'c|' .. model .. '|' .. name, amount) end
+end
+
 -- Tells the gateways which jobs have new events; they read those from the jobs' own streams.
 local function tell(ids)
   redis.call('XADD', NEWS, 'MAXLEN', '~', 5000, '*', 'j', ids)
@@ -117,6 +141,19 @@ local function put_webhook(id, url, kind, job, data, ttl_s, now)
   redis.call('ZADD', WEBHOOKS, now, id)
 end
 
+local REASONS = {stop = 1, length = 1, cancelled = 1, timeout = 1, error = 1}
+local function observe_end(totals, model, payload, e2e_ms)
+  observe(totals, model, 'e2e', e2e_ms)
+  local is_read, event = pcall(cjson.decode, payload)
+  if not is_read or type(event) ~= 'table' then return end
+  if REASONS[event.finish_reason] then count(totals, model, 'ended_' .. event.finish_reason, 1) end
+  local timings = type(event.timings) == 'table' and event.timings or {}
+  for _, name in ipairs({'prefill', 'decode'}) do
+    local s = timings[name .. '_s']
+    if type(s) == 'number' then observe(totals, model, name, s * 1000) end
+  end
+end
+
 -- The one place where a job ends. `totals` is the hash that counts it.
 local function end_job(id, totals, status, payload, busy_ms, ttl_s, now)
   local key = job_key(id)
@@ -131,6 +168,7 @@ local function end_job(id, totals, status, payload, busy_ms, ttl_s, now)
   busy_ms = busy_ms + (whole(f[2]) or 0)
   redis.call('HINCRBY', totals, 'jobs_' .. status, 1)
   redis.call('HINCRBY', totals, 'e2e_ms', math.max(0, now - (whole(f[1]) or now)))
+  observe_end(totals, f[4], payload, now - (whole(f[1]) or now))
   redis.call('HINCRBY', totals, 'busy_ms', busy_ms)
   redis.call('HINCRBY', totals, 'ended_tokens', whole(f[3]) or 0)
   if status == 'completed' and f[4] then

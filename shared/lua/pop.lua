@@ -70,6 +70,7 @@ local function take(id, is_alone)
   end
   if f[11] == 'queued' then count_waiting(id, -1) end
   local started = f[5] or now
+  if not f[5] then observe(totals_key(me), model, 'queue', now - whole(f[4])) end
   redis.call('HSET', key, 'attempt', attempt + 1, 'worker', me, 'status', 'running', 'started_ms', started,
     'attempt_ms', now, 'alone', is_alone and '1' or '')
   redis.call('SADD', taken_key(me), id)

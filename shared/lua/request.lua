@@ -3,7 +3,10 @@
 local key, most = requests_key(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms()
 local oldest = tonumber(redis.call('LINDEX', key, most - 1) or '')
-if oldest and now - oldest < 60000 then return 60000 - (now - oldest) end
+if oldest and now - oldest < 60000 then
+  count(SERVICE, '', 'refused_rate_limited', 1)
+  return 60000 - (now - oldest)
+end
 redis.call('LPUSH', key, now)
 redis.call('LTRIM', key, 0, most - 1)
 redis.call('PEXPIRE', key, 60000)

@@ -19,9 +19,15 @@ local memory = redis.call('INFO', 'memory')
 local used = tonumber(string.match(memory, 'used_memory:(%d+)'))
 local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
 -- The rest is for the tokens of what was accepted.
-if most > 0 and used > 0.9 * most then return {'memory'} end
+if most > 0 and used > 0.9 * most then
+  count(SERVICE, model, 'refused_redis_full', 1)
+  return {'memory'}
+end
 local served = whole(redis.call('HGET', SERVED, model))
-if not served or now - served > tonumber(ARGV[12]) then return {'no_worker'} end
+if not served or now - served > tonumber(ARGV[12]) then
+  count(SERVICE, model, 'refused_no_worker_ready', 1)
+  return {'no_worker'}
+end
 
 local ahead, waiting = 0, redis.call('LLEN', suspects_key(model))
 local is_behind = false
@@ -31,14 +37,15 @@ for _, priority in ipairs({'high', 'normal', 'low'}) do
   if not is_behind then ahead = ahead + length end
   if queue == model .. ':' .. priority then is_behind = true end
 end
-local function refusal(what, count)
+local function refusal(what, number)
+  count(SERVICE, model, what == 'owner' and 'refused_too_many_jobs' or 'refused_queue_full', 1)
   local times, sum, slots = redis.call('LRANGE', service_key(model), 0, -1), 0, 0
   for _, ms in ipairs(times) do sum = sum + (whole(ms) or 0) end
   local loads = redis.call('HGETALL', load_key(model))
   for i = 1, #loads, 2 do
     if is_live(loads[i]) then slots = slots + (tonumber(string.match(loads[i + 1], ' (%d+) ') or '') or 0) end
   end
-  return {what, count, waiting, #times > 0 and math.ceil(sum / #times) or 0, slots}
+  return {what, number, waiting, #times > 0 and math.ceil(sum / #times) or 0, slots}
 end
 if waiting == 0 then redis.call('HDEL', WAITING, 'chars:' .. model) end
 local num_chars = whole(redis.call('HGET', WAITING, 'chars:' .. model)) or 0

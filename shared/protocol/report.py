@@ -41,7 +41,12 @@ class WorkerReport(BaseModel):
     max_piece_bytes: int = (
         0  #: of the longest token: a prompt has no fewer tokens than bytes over it
     )
+    kv_tokens_used: int = 0
+    kv_usage: float = 0.0  #: ``kv_tokens_used`` over what the slots hold together; 0 to 1
     tokens_per_s: float = 0.0
+    read_gb_per_s: float = 0.0  #: estimate: size of the weights times calls of the model
+    throttled_periods: int = 0  #: of its cgroup so far, in which a CPU quota stopped it
+    cpu_periods: int = 0  #: of its cgroup so far
     prefill_tokens_per_s: float = 0.0  #: of prompts that are computed, as measured; 0: not yet
     host_dir_id: str = ""  #: the same for all workers that share their host directory
     num_snapshots: int = 0  #: in the host directory

@@ -91,5 +91,5 @@ def test_a_worker_without_a_report_still_counts() -> None:
 
 
 def test_depths_are_those_of_all_models_together() -> None:
-    fleet = make_fleet([], [NOW, [], {}, 1, 2, 3, 4, 10, 20, 30, 40], num_models=2)
+    fleet = make_fleet([], [NOW, [], {}, 1, 2, 3, 4, 10, 20, 30, 40], ["a", "b"])
     assert fleet.depths == {"high": 11, "normal": 22, "low": 33, "suspect": 44}

@@ -79,7 +79,7 @@ def test_every_response_has_a_request_id_and_every_route_takes_one() -> None:
     ("keys", "keyed"),
     [
         ({}, set()),
-        ({"metrics_key": "m"}, {"GET /metrics"}),
+        ({"metrics_key": "m"}, {"GET /metrics", "GET /metrics/prometheus"}),
         ({"api_keys": "a"}, None),
     ],
 )

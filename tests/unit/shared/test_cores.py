@@ -5,7 +5,7 @@ import pytest
 from shared.cores import (
     cpu_quota,
     memory_available_bytes,
-    num_throttled_periods,
+    num_periods,
     order_physical_first,
     parse_cpu_list,
     parse_cpu_max,
@@ -83,7 +83,7 @@ def test_a_v1_quota_is_found_below_its_controller(tmp_path: Path) -> None:
         },
     )
     assert cpu_quota(root) == 3.0
-    assert num_throttled_periods(root) == 4
+    assert num_periods(root) == (4, 9)
 
 
 def test_where_the_path_is_the_hosts_the_mount_itself_counts(tmp_path: Path) -> None:
