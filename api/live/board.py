@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from redis.asyncio import Redis
+from redis.exceptions import NoPermissionError
 from starlette.concurrency import run_in_threadpool
 
 from api.complaints import Complaints
@@ -22,7 +23,7 @@ from api.live.reports import ReportLink, Reports
 from api.live.scope import Scope
 from api.live.view import Sight, mean_ms, queue_view, totals_view
 from api.model_reads import ModelReader
-from shared.connection import RedisError
+from shared.connection import RedisError, ResponseError
 from shared.errors import ShuttingDown, Unavailable
 from shared.failures import read_failures
 from shared.keys import service_key
@@ -54,6 +55,7 @@ class Board:
         self._has_watchers = asyncio.Event()
         self._sight: Sight | None = None
         self._seen_s = float("-inf")
+        self._has_no_history = False
         self._links: list[ReportLink] = []
         self._links_read_s = float("-inf")
         self.is_closed = False
@@ -118,9 +120,19 @@ class Board:
         """Of a burst of watchers the first one reads."""
         if self._sight is None or time.monotonic() - self._seen_s >= FRESH_S / 2:
             self._sight = await self._read()
-            await self.history.look()
+            await self._look_back(self._sight.at)
             self._seen_s = time.monotonic()
         return self._sight
+
+    async def _look_back(self, now_s: float) -> None:
+        try:
+            await self.history.look(now_s)
+        except NoPermissionError:
+            raise
+        except ResponseError as error:  # it is no stream: that is to keep nobody from the rest
+            if not self._has_no_history:
+                log.warning("the history cannot be read: %s", error)
+            self._has_no_history = True
 
     async def _read(self) -> Sight:
         fleet = await read_fleet(self._reads, self._model)
