@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import fmean
 from typing import Any
 
@@ -151,7 +152,8 @@ def _texts(job: dict[str, Any], timeline: Timeline) -> tuple[str, ...]:
 
 def coloured(text: str, marks: Marks) -> Text:
     styles = {marks.queue: "yellow", marks.prefill: "magenta", marks.decode: "green"}
-    return Text.assemble(*((mark, styles.get(mark, "")) for mark in text))
+    runs = ((mark, "".join(run)) for mark, run in groupby(text))
+    return Text.assemble(*((run, styles.get(mark, "")) for mark, run in runs))
 
 
 def duration(seconds: float) -> str:
