@@ -10,6 +10,7 @@ import httpx
 import pytest
 from redis import Redis
 
+from shared.connection import connect
 from tests.gateway import PlayedWorker, RunningGateway
 from tests.gateway_process import running
 from tests.servers import Valkey, wait_for
@@ -126,8 +127,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_so(
 
 def test_a_tail_goes_on_at_the_same_token_at_the_next_gateway(valkey: Valkey) -> None:
     with running(valkey.url) as first:
-        port = first.url.rpartition(":")[2]
-        worker = PlayedWorker(valkey.client(), "worker-0", "smollm2")
+        worker = PlayedWorker(connect(valkey.url), "worker-0", "smollm2")
         with first.client() as http:
             job_id = submit(http)
         worker.take()
@@ -137,8 +137,7 @@ def test_a_tail_goes_on_at_the_same_token_at_the_next_gateway(valkey: Valkey) ->
         assert process.stdout is not None
         assert process.stdout.read(4) == "one "
     worker.token(job_id, 1, "two ")
-    with running(valkey.url, MINI_VLLM_PORT=port) as second:
-        assert second.url == first.url
+    with running(valkey.url, first.port):
         worker.token(job_id, 2, "three")
         worker.end(job_id, 3)
         output, _ = process.communicate(timeout=30)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
+from shared.connection import connect
 from tests.gateway import PlayedWorker, RunningGateway
 from tests.gateway_process import running
 from tests.servers import Valkey
@@ -88,12 +89,12 @@ class Terminal:
             size = {"COLUMNS": "80", "LINES": "24", "TERM": "xterm"}
             command = [sys.executable, "-m", "cli", "top", "--url", url]
             os.execve(sys.executable, command, os.environ | size)
-        self.shown = ""
+        self.shown = ""  #: of late, escapes and all
 
     def wait_for(self, words: str, deadline_s: float = 30) -> None:
         """In what comes from now on."""
         self.shown, end_s = "", time.monotonic() + deadline_s
-        while words not in self.shown:
+        while words not in _ESCAPES.sub("", self.shown):
             assert time.monotonic() < end_s, f"not shown: {words!r}, but:\n{self.shown[-3000:]}"
             self._read()
 
@@ -112,21 +113,17 @@ class Terminal:
 
     def _read(self) -> None:
         if select.select([self._fd], [], [], 0.1)[0]:
-            text = os.read(self._fd, 65_536).decode(errors="replace")
-            self.shown += text.replace("\r", "") if self._keeps_escapes else _ESCAPES.sub("", text)
-
-    _keeps_escapes = False
+            self.shown += os.read(self._fd, 65_536).decode(errors="replace")
 
 
 def test_it_goes_on_after_a_restart_of_the_gateway_and_ends_tidily(valkey: Valkey) -> None:
-    PlayedWorker(valkey.client(), "worker-0", "smollm2")
+    PlayedWorker(connect(valkey.url), "worker-0", "smollm2")
     with running(valkey.url) as gateway:
         terminal = Terminal(gateway.url)
         terminal.wait_for("All well: nobody waits. 1 worker ready")
     terminal.wait_for("Reconnecting; what is below was so ")
-    with running(valkey.url, MINI_VLLM_PORT=gateway.url.rpartition(":")[2]):
+    with running(valkey.url, gateway.port):
         terminal.wait_for("All well: nobody waits. 1 worker ready")
-        terminal._keeps_escapes = True
         assert terminal.end(signal.SIGINT) == 0
     terminal.close()
     assert "\x1b[?1049l" in terminal.shown, "the screen from before is back"
