@@ -60,7 +60,7 @@ def test_a_running_job_is_followed_and_cancelled(service: Up, client: httpx.Clie
         [sys.executable, "-m", "cli", "jobs", "tail", job_id[:10], "--url", service.url],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        bufsize=0,  # communicate() would pass over what a buffer holds
     )
     assert tail.stdout is not None
     begun = tail.stdout.read(20)
@@ -68,8 +68,8 @@ def test_a_running_job_is_followed_and_cancelled(service: Up, client: httpx.Clie
     assert cancelled.returncode == 0
     assert cancelled.stdout.startswith(f"{job_id} ")
     rest, errors = tail.communicate(timeout=60)
-    assert (tail.returncode, "cancelled" in errors) == (1, True)
-    assert begun + rest == ended(client, job_id)["text"] + "\n"
+    assert (tail.returncode, b"cancelled" in errors) == (1, True)
+    assert (begun + rest).decode() == ended(client, job_id)["text"] + "\n"
 
 
 def test_top_shows_the_pool_as_the_service_tells_it(service: Up, client: httpx.Client) -> None:
