@@ -5,6 +5,8 @@ import { byId, element, setText } from "./dom.js";
 import { clock, count, rate, seconds } from "./format.js";
 
 const HOUR_S = 3600;
+// Of a service that is young, so that its first minutes can be seen.
+const SHORTEST_S = 600;
 const HEIGHT_PX = 168;
 
 const percentiles = (name) => [
@@ -68,11 +70,12 @@ export class Charts {
   #draw() {
     const points = withGaps(this.#points, 2.5 * this.#interval_s);
     const end_s = points.at(-1)?.at ?? Date.now() / 1000;
+    const span_s = Math.max(SHORTEST_S, Math.min(HOUR_S, end_s - (points[0]?.at ?? end_s)));
     CHARTS.forEach((chart, index) => {
       const { plot, tell } = this.#drawn[index];
       plot.batch(() => {
         plot.setData([points.map((p) => p.at), ...chart.lines.map(([field]) => points.map((p) => p[field] ?? null))], false);
-        plot.setScale("x", { min: end_s - HOUR_S, max: end_s });
+        plot.setScale("x", { min: end_s - span_s, max: end_s });
       });
       tell(null);
     });
