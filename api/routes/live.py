@@ -11,9 +11,9 @@ from shared.errors import ShuttingDown, Unavailable
 router = APIRouter()
 
 _FEED = {
-    "description": "Without end, unless the gateway stops or Redis cannot be read: come again then. `history` "
-    "comes first (again only if Redis was emptied), `point` every 10 s, and `view` when it differs from the "
-    "one before, at most once a second; a feed that is silent gets comments.",
+    "description": "Without end, unless the gateway stops or Redis cannot be read: come again then. "
+    "`history` comes first (again only if Redis was emptied), `point` every 10 s, and `view` when it differs "
+    "from the one before, at most once a second; a feed that is silent gets comments.",
     "content": live_events(),
 }
 

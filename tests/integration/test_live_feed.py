@@ -238,7 +238,10 @@ def test_who_watches_without_redis_is_told_so_and_not_shown_what_was(valkey: Val
         gateway.stop()
 
 
-def test_a_history_that_is_none_hides_nothing_else(gateway: RunningGateway, flushed: Redis) -> None:
+def test_what_stands_in_the_place_of_history_or_times_hides_nothing_else(
+    gateway: RunningGateway, flushed: Redis
+) -> None:
+    flushed.set(service_key(MODEL), "x")
     flushed.set(HISTORY, "x")
     with watching(gateway.url) as watcher:
         history, view = watcher.first()
