@@ -42,6 +42,12 @@ class Pool:
         )
         return found[0]
 
+    def wait_for_end(self, job_id: str) -> None:
+        def ends() -> list[dict[str, Any]]:
+            return [line for line in self.lines_with(job=job_id) if "finish_reason" in line]
+
+        wait_until(ends, 60, f"job {job_id} ends")
+
     def set_level(self, http: httpx.Client, level: str | None) -> None:
         """And waits until all have said that they took it over."""
         told = f"the log level is {level or 'info'} now"
@@ -213,11 +219,8 @@ def test_no_prompt_is_in_any_log_at_debug(pool: Pool, http: httpx.Client) -> Non
         client.close()
     for job_id in job_ids:
         pool.wait_for(job=job_id, process="gateway")
-        wait_until(
-            lambda job_id=job_id: [x for x in pool.lines_with(job=job_id) if "finish_reason" in x],
-            60,
-            "its end",
-        )
+    for job_id in job_ids:
+        pool.wait_for_end(job_id)
     pool.wait_for(
         message="an entry of 28 bytes was in a queue and is no whole job of ours; it was dropped"
     )
