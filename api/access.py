@@ -16,7 +16,7 @@ OPEN_PATHS = frozenset({"/health", "/ready"})
 OPEN_PAGES = frozenset({"/dashboard", "/dashboard/"})
 _OPEN_FOLDER = "/dashboard/static/"
 METRICS_PATHS = frozenset({"/metrics", "/metrics/prometheus"})
-ADMIN_PATHS = METRICS_PATHS | {"/workers"}
+ADMIN_PATHS = METRICS_PATHS | {"/workers", "/admin/log-level"}
 
 
 def needs_key(keyring: Keyring, path: str) -> bool:

@@ -28,6 +28,7 @@ from api.limits import BodyLimit, BodyLimits
 from api.live.board import Board
 from api.live.history import HistoryWriter
 from api.live.reports import Reports
+from api.live.sight import SightReader
 from api.model_reads import ModelReader
 from api.openapi import describe_in_openapi
 from api.page_files import FOLDER, read_page_files
@@ -44,6 +45,7 @@ from api.routes import (
     generate,
     jobs,
     live,
+    log_level,
     metrics,
     models,
     status,
@@ -57,6 +59,7 @@ from api.webhooks import WebhookSender
 from shared.admission import Limits
 from shared.broker import Broker
 from shared.connection import COMMAND_TIMEOUT_S, READ_TIMEOUT_S, connect, connect_async
+from shared.logs.level import LevelFollower
 from shared.models import model_name
 from shared.recovery import Sweeper
 from shared.settings import Settings
@@ -92,6 +95,7 @@ def create_app(settings: Settings) -> FastAPI:
         *openai,
         cache,
         metrics,
+        log_level,
         status,
         tokens,
         live,
@@ -140,13 +144,20 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         complaints = Complaints(settings.redis_url)
         hub = Hub(streams, reads, uuid4().hex, complaints)
         sweeper = Sweeper.from_settings(settings)
-        upkeep = Upkeep(client, broker, sweeper, complaints, result_ttl_s=settings.result_ttl_s)
+        upkeep = Upkeep(
+            client,
+            broker,
+            sweeper,
+            complaints,
+            result_ttl_s=settings.result_ttl_s,
+            follow_level=LevelFollower(settings.log_level).follow,
+        )
         drain = Drain(settings.stream_grace_s)
         asking = Asking(waits, reads, complaints)
         models = ModelReader(reads, model, settings.model, settings.worker_grace_s)
         files = FileStore(settings.files_folder, settings.file_store_max_bytes)
         reports = Reports.from_settings(settings)
-        board = Board(reads, model, models, reports, complaints)
+        board = Board(reads, SightReader(reads, model, models, reports), complaints)
         writer = HistoryWriter(reads, model, complaints)
         holder = BatchHolder(BatchTools(settings, reads, broker, models, files, drain))
         gateway = Gateway(

@@ -138,6 +138,11 @@ METRICS = {
     "gateway": {"memory_mb": 60.7, "cpu_percent": 2.3},
     "workers": [WORKER | {"totals": _TOTALS}],
 }
+METRICS_TEXT = """\
+# HELP mini_vllm_generation_tokens_total Tokens that were generated.
+# TYPE mini_vllm_generation_tokens_total counter
+mini_vllm_generation_tokens_total{model_name="smollm2"} 456.0
+"""
 
 POINT = {
     "at": 1767268800.002,
@@ -242,6 +247,7 @@ CONTENT = {"content": "The sea"}
 PROMPT = {"prompt": "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"}
 
 ALIVE = {"status": "alive"}
+LOG_LEVEL = {"level": "debug"}
 READY = {"status": "ready", "workers_ready": 1}
 
 

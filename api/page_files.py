@@ -31,7 +31,6 @@ _CLOSED = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _SHIELDS = {
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",

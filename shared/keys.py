@@ -65,6 +65,9 @@ HISTORY_SAMPLE = PREFIX + "history-sample"
 #: String: what makes job ids of idempotency keys unguessable; drawn once.
 SECRET = PREFIX + "secret"
 
+#: String: the log level of all processes, where an operator has set one.
+LOG_LEVEL = PREFIX + "log-level"
+
 
 def queue_name(model: str, priority: str) -> str:
     """RQ's name of a queue; the list is at ``rq:queue:<name>``."""

@@ -10,7 +10,7 @@ class Totals:
 
     ``e2e_ms`` is submit to end and ``busy_ms`` start of the last attempt to end, both summed over
     ended jobs, whose tokens are ``ended_tokens``; ``generated_tokens`` counts running jobs too.
-    From ``cache_queries`` to ``resumed_tokens`` they are what ``worker.cache_figures`` says, one by one.
+    From ``cache_queries`` on they are what ``worker.cache_figures`` says, one by one.
     ``recovered_jobs`` went back to their queues when their worker died."""
 
     jobs_completed: int = 0
@@ -23,6 +23,8 @@ class Totals:
     prompt_tokens: int = 0
     webhooks_delivered: int = 0
     webhooks_dropped: int = 0
+    worker_deaths: int = 0
+    recovered_jobs: int = 0
     cache_queries: int = 0
     cache_hits: int = 0
     cache_query_tokens: int = 0
@@ -36,8 +38,6 @@ class Totals:
     preemptions: int = 0
     parked: int = 0
     resumed_tokens: int = 0
-    worker_deaths: int = 0
-    recovered_jobs: int = 0
 
     @classmethod
     def from_hash(cls, raw: Mapping[bytes, bytes]) -> "Totals":

@@ -1,7 +1,6 @@
 """``GET /live`` for one watcher: the last hour, then what is new, until one of the two sides ends it."""
 
 import asyncio
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -26,10 +25,10 @@ class Shown:
     num_points: int = 0
     version: int = 0
 
-    def catch_up(self, history: HistoryReader, scope: Scope, now_s: float) -> bytes:
+    def catch_up(self, history: HistoryReader, scope: Scope) -> bytes:
         """What it has not; the whole history again if that in Redis is another one now."""
         if self.epoch != history.epoch:
-            news = render_history(history.points(now_s))
+            news = render_history(history.points())
         else:
             news = b"".join(render_point(point) for point in history.since(self.num_points))
         self.epoch, self.num_points = history.epoch, history.num_read
@@ -52,11 +51,14 @@ class LiveFeed(Response):
         self._caller = caller
         self._keepalive_s = keepalive_s
 
-    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         async with self._board.watch(self._caller) as watched:
             headers = self.raw_headers
             start = {"type": "http.response.start", "status": self.status_code, "headers": headers}
             await send(start)
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                return
             async with anyio.create_task_group() as group:
                 group.start_soon(cancel_when_gone, receive, group.cancel_scope)
                 with suppress(OSError):  # the client is gone
@@ -67,9 +69,9 @@ class LiveFeed(Response):
         shown, history = Shown(), self._board.history
         clock = asyncio.get_running_loop().time
         silent_until_s = clock() + self._keepalive_s
-        while not self._board.is_closed:
+        while not watched.is_over:
             news = watched.news  # before what it has told is looked at
-            body = shown.catch_up(history, watched, time.time())
+            body = shown.catch_up(history, watched)
             if not body:
                 try:
                     async with asyncio.timeout_at(silent_until_s):

@@ -17,6 +17,7 @@ from api.complaints import Complaints
 from api.fleet import read_fleet
 from api.live.points import INTERVAL_S, MAX_POINTS, SPAN_S, Point, Sample, point_between
 from shared.connection import RedisError
+from shared.errors import Unavailable
 from shared.keys import HISTORY, HISTORY_SAMPLE, history_turn_key
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class HistoryWriter:
                 is_failing = False
             except Exception as error:
                 if not self._complaints.covers(error) and not is_failing:
-                    is_expected = isinstance(error, RedisError | OSError)
+                    is_expected = isinstance(error, RedisError | OSError | Unavailable)
                     log.warning("the history is not written: %r", error, exc_info=not is_expected)
                 is_failing = True
                 await asyncio.sleep(_PAUSE_S)
@@ -89,12 +90,14 @@ class HistoryReader:
     def __init__(self, reads: Redis) -> None:
         self._reads = reads
         self._last_id = ""
+        self._now_s = 0.0
         self._points: deque[Point] = deque(maxlen=MAX_POINTS)
         self.epoch = 0
         self.num_read = 0  #: points, of this epoch
 
-    async def look(self) -> None:
-        """Redis errors pass through."""
+    async def look(self, now_s: float) -> None:
+        """``now_s`` of Redis' clock. Redis errors pass through."""
+        self._now_s = now_s
         reply: Any = await self._reads.xrevrange(HISTORY, count=1)
         latest_id = reply[0][0].decode() if reply else ""
         if latest_id == self._last_id:
@@ -113,9 +116,9 @@ class HistoryReader:
                 self._points.append(point)
                 self.num_read += 1
 
-    def points(self, now_s: float) -> list[Point]:
+    def points(self) -> list[Point]:
         """Of the last hour, oldest first."""
-        return [point for point in self._points if now_s - SPAN_S <= point.at <= now_s + INTERVAL_S]
+        return [point for point in self._points if abs(self._now_s - point.at) <= SPAN_S]
 
     def since(self, num_read: int) -> list[Point]:
         """What was read after the first ``num_read`` of the epoch."""

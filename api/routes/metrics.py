@@ -34,7 +34,7 @@ class Workers(BaseModel):
     )
 
 
-_TEXT = {"text/plain": {"schema": {"type": "string"}}}
+_TEXT = {"text/plain": {"schema": {"type": "string"}, "example": examples.METRICS_TEXT}}
 
 
 @router.get(

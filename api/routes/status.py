@@ -34,6 +34,7 @@ ROUTES = {
     "GET /workers": "who runs the jobs",
     "GET /live": "server-sent events: the last hour, and the service as it changes",
     "GET /dashboard": "the same as a page, with a playground",
+    "PUT /admin/log-level": "how much all processes log; GET tells, DELETE: as in their settings",
     "GET /health": "this process is alive",
     "GET /ready": "Redis and a worker are ready",
     "GET /docs": "the API, described",

@@ -1,3 +1,6 @@
+import re
+from importlib.resources import files
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,3 +75,18 @@ def test_a_difference_is_what_came_since() -> None:
     late = read_observed([_hash(**{bucket_field("m", "itl", 0): 5})]).of_all_models("itl")
     assert (late - early).count == 3
     assert (early - late).count == 0
+
+
+def test_the_scripts_have_the_same_bounds() -> None:
+    text = (files("shared") / "lua" / "common.lua").read_text()
+    for lua, name in (("FIRST_TOKEN_MS", "ttft"), ("REQUEST_MS", "e2e")):
+        numbers = re.search(rf"local {lua} = \{{([^}}]*)\}}", text)
+        assert numbers
+        bounds_s = tuple(int(number) / 1000 for number in numbers[1].split(","))
+        assert bounds_s == BOUNDS_S[name]
+    table = re.search(r"local BOUNDS_MS = \{([^}]*)\}", text)
+    assert table
+    of = dict(pair.split(" = ") for pair in re.sub(r"\s+", " ", table[1]).split(", "))
+    assert of.keys() == BOUNDS_S.keys() - {"itl", "step"}, "those are the workers' own"
+    lists = {"FIRST_TOKEN_MS": BOUNDS_S["ttft"], "REQUEST_MS": BOUNDS_S["e2e"]}
+    assert {name: lists[lua] for name, lua in of.items()} == {n: BOUNDS_S[n] for n in of}
