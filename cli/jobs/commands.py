@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from cli.job import DEFAULT_URL
 from cli.service import RequestFailed, make_client
@@ -58,7 +59,7 @@ def list_command(
         _console().print(jobs_table(jobs, time.time()))
     elif status:
         wanted = " or ".join(one.value for one in status)
-        print(f"none of the newest {MAX_SCANNED_JOBS:,} jobs is {wanted}", file=sys.stderr)
+        print(f"no job is {wanted}, of the newest {MAX_SCANNED_JOBS:,}", file=sys.stderr)
     else:
         print('no jobs; submit one: mini-vllm generate "Explain gravity simply"', file=sys.stderr)
 
@@ -75,7 +76,8 @@ def show_command(
     """
     from cli.job_timeline import marks_for
     from cli.jobs.service import find_id, get
-    from cli.jobs.tables import job_details
+    from cli.jobs.tables import job_facts
+    from cli.printable import printable
 
     with make_client(url, api_key) as client:
         job = get(client, find_id(client, job_id))
@@ -83,7 +85,10 @@ def show_command(
         print(json.dumps(job, indent=1, ensure_ascii=False))
         return
     console = _console()
-    console.print(job_details(job, time.time(), marks_for(console.encoding)))
+    console.print(job_facts(job, time.time(), marks_for(console.encoding)))
+    if job["text"]:
+        # Lines are the terminal's to break: in a file they are the model's.
+        console.print(Text("\n" + printable(job["text"])), soft_wrap=True)
 
 
 @app.command("tail")
@@ -131,7 +136,9 @@ def cancel_command(
                 print(outcome_of(cancel(client, job_id), had_ended=had_ended))
             except RequestFailed as error:
                 num_failed += 1
-                print(f"error: {given[:40]}: {error.message}", file=sys.stderr)
+                # One that is not there says nothing of which it was.
+                which = "" if given[:40] in error.message else f"{given[:40]}: "
+                print(f"error: {which}{error.message}", file=sys.stderr)
     if num_failed:
         raise typer.Exit(EXIT_FAILED)
 

@@ -1,10 +1,9 @@
-"""Jobs as a terminal shows them: a table of many, and all that is known of one. Pure."""
+"""Jobs as a terminal shows them: a table of many, and what is known of one. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +13,7 @@ from cli.printable import one_line, printable
 Job = dict[str, Any]
 
 #: What tells jobs of a page apart, and is enough for the other commands.
-SHORT_ID_CHARS = 12
+SHORT_ID_CHARS = 8
 _BAR_CHARS = 24
 _STYLES = {
     "queued": "yellow",
@@ -44,15 +43,14 @@ def jobs_table(jobs: Sequence[Job], now_s: float) -> Table:
     return table
 
 
-def job_details(job: Job, now_s: float, marks: Marks) -> RenderableType:
-    """Its facts, and its text so far."""
+def job_facts(job: Job, now_s: float, marks: Marks) -> Table:
+    """All but its text."""
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
     for name, value in _facts(job, now_s, marks):
         facts.add_row(name, value if isinstance(value, Text) else Text(printable(value)))
-    text = job.get("text") or ""
-    return Group(facts, "", Text(printable(text))) if text else facts
+    return facts
 
 
 def status_text(job: Job) -> Text:

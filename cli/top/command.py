@@ -29,7 +29,8 @@ def top(
 
     Shows workers, the queue with the wait that is expected, tokens a second and times to the first token
     (TTFT: median, and what 1 of 100 exceeds) of the last hour, and the newest jobs with what their time
-    went into. It is what the dashboard shows, and goes on after a restart of the gateway. Ctrl-C ends it.
+    went into: · they waited, ▒ their prompt was computed, █ their tokens were. It is what the dashboard
+    shows, and goes on after a restart of the gateway. Ctrl-C ends it.
 
     Example: mini-vllm top --url http://the-server:8000 --api-key "$ADMIN_KEY"
     """

@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import fmean
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cli.job_timeline import Marks, bar, marks_for, timeline_of
-from cli.jobs.tables import status_text, tokens_text
+from cli.job_timeline import Marks, Timeline, bar, marks_for, timeline_of
+from cli.jobs.tables import SHORT_ID_CHARS, status_text, tokens_text
 from cli.printable import one_line
 from cli.top.sparkline import ASCII_STEPS, STEPS, over_time, spark
 
@@ -18,6 +20,7 @@ _SPAN_S = 3600.0
 #: One for each point of an hour is all there is.
 _MAX_CELLS = 360
 _WIDE_CHARS = 100
+_MAX_BAR_CHARS = 60
 _STATES = {"ready": "green", "draining": "yellow", "loading": "yellow", "waiting": "yellow"}
 
 
@@ -51,7 +54,7 @@ def workers_table(
     shown = workers if len(workers) <= max_rows else workers[: max(0, max_rows - 1)]
     for worker in shown:
         cells = [
-            Text(one_line(worker["name"], 20)),
+            Text(one_line(worker["name"], 24 if is_wide else 16)),
             Text(worker["state"], style=_STATES.get(worker["state"], "red")),
             _cores(worker.get("cores") or ()),
             *([Text(one_line(worker["model"], 24))] if is_wide else []),
@@ -69,16 +72,17 @@ def workers_table(
 
 
 def queue_line(view: Mapping[str, Any]) -> Text:
-    """Who waits, by priority, and how long one would that came now."""
-    line = Text.assemble(("queue  ", "bold"), no_wrap=True, overflow="ellipsis")
+    """What runs; who waits, by priority, and how long one would that came now."""
+    line = Text(no_wrap=True, overflow="ellipsis").append("queue", style="bold")
+    line.append(f"  running {view['running']:,}")
     for row in view["queue"]:
         if row["priority"] == "suspect" and not row["queued"]:
             continue
-        style = "" if row["queued"] else "dim"
         wait_s = row["expected_wait_s"]
-        known = "" if wait_s is None else f" (wait {duration(wait_s)})"
-        line.append(f"{row['priority']} {row['queued']:,}{known}   ", style=style)
-    return line.append(f"running {view['running']:,}")
+        known = f" (wait {duration(wait_s)})" if wait_s else ""
+        style = "" if row["queued"] else "dim"
+        line.append(f"   {row['priority']} {row['queued']:,}{known}", style=style)
+    return line
 
 
 def curves(points: Sequence[Mapping[str, Any]], now_s: float, style: Style) -> Table:
@@ -115,40 +119,50 @@ def curves(points: Sequence[Mapping[str, Any]], now_s: float, style: Style) -> T
 def jobs_table(
     jobs: Sequence[Mapping[str, Any]], now_s: float, style: Style, max_rows: int
 ) -> Table:
-    """Its heading is not counted."""
-    marks = style.marks
-    table = _table("jobs", "status", "prio", "worker")
-    table.add_column("tokens", justify="right", no_wrap=True)
+    """Its heading is not counted. The bars get the width that is left."""
+    marks, shown = style.marks, [dict(job) for job in jobs[:max_rows]]
+    timelines = [timeline_of(job, now_s) for job in shown]
+    texts = [_texts(job, timeline) for job, timeline in zip(shown, timelines, strict=True)]
+    headings = ("jobs", "status", "prio", "worker", "tokens", "total")
+    widths = [max(map(cell_len, column)) for column in zip(headings, *texts, strict=True)]
+    num_chars = min(_MAX_BAR_CHARS, max(1, style.width - sum(widths) - 2 * len(widths)))
     legend = f"{marks.queue} wait {marks.prefill} prefill {marks.decode} decode"
-    num_chars = max(len(legend), min(60, style.width - 55))
-    table.add_column(legend, no_wrap=True, width=num_chars)
+    table = _table(*headings[:4])
+    table.add_column("tokens", justify="right", no_wrap=True)
+    is_told = len(legend) <= num_chars
+    table.add_column(legend if is_told else "time", no_wrap=True, width=num_chars)
     table.add_column("total", justify="right", no_wrap=True)
-    for job in jobs[:max_rows]:
-        timeline = timeline_of(dict(job), now_s)
-        table.add_row(
-            job["job_id"][:8],
-            status_text(dict(job)),
-            job["priority"],
-            Text(one_line(job.get("worker") or "", 9)),
-            tokens_text(dict(job)),
-            coloured(bar(timeline, num_chars, marks), marks),
-            duration(timeline.total_s),
-        )
+    for job, timeline, cells in zip(shown, timelines, texts, strict=True):
+        line = coloured(bar(timeline, num_chars, marks), marks)
+        name, _, priority, worker, tokens, total = (Text(cell) for cell in cells)
+        table.add_row(name, status_text(job), priority, worker, tokens, line, total)
     return table
+
+
+def _texts(job: dict[str, Any], timeline: Timeline) -> tuple[str, ...]:
+    return (
+        job["job_id"][:SHORT_ID_CHARS],
+        status_text(job).plain,
+        job["priority"],
+        one_line(job.get("worker") or "", 10),
+        tokens_text(job),
+        duration(timeline.total_s),
+    )
 
 
 def coloured(text: str, marks: Marks) -> Text:
     styles = {marks.queue: "yellow", marks.prefill: "magenta", marks.decode: "green"}
-    return Text.assemble(*((mark, styles.get(mark, "")) for mark in text))
+    runs = ((mark, "".join(run)) for mark, run in groupby(text))
+    return Text.assemble(*((run, styles.get(mark, "")) for mark, run in runs))
 
 
 def duration(seconds: float) -> str:
-    """With as many digits as matter, in at most six characters."""
+    """With as many digits as matter, in at most seven characters."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 100:
         return f"{seconds:.1f} s"
-    return f"{seconds:.0f} s" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _table(*headings: str) -> Table:

@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 
 from cli.job_timeline import Marks
 from cli.jobs.outcome import outcome_of
-from cli.jobs.tables import job_details, jobs_table
+from cli.jobs.tables import job_facts, jobs_table
 from tests.unit.cli.recorded import JOB_ID, NOW_S, job, running
 
 
@@ -18,7 +18,7 @@ def drawn(renderable: RenderableType, width: int = 80) -> str:
 
 
 def shown(**changes: Any) -> str:
-    return drawn(job_details(job(**changes), NOW_S, Marks()))
+    return drawn(job_facts(job(**changes), NOW_S, Marks()))
 
 
 def test_a_table_has_a_line_for_each_job_and_fits_80_columns() -> None:
@@ -27,21 +27,20 @@ def test_a_table_has_a_line_for_each_job_and_fits_80_columns() -> None:
         *("job", "status", "priority", "worker", "tokens", "waited", "total", "created"),
     ]
     assert lines[1].split()[:8] == [
-        *("4b355c02eb03", "completed", "normal", "worker-1", "33+38", "0.5", "s", "2.0"),
+        *("4b355c02", "completed", "normal", "worker-1", "33+38", "0.5", "s", "2.0"),
     ]
     assert lines[2].split()[1] == "running"
     assert "4.0 s" in lines[2]
     assert len(lines) == 3
 
 
-def test_one_job_is_told_with_its_time_and_text() -> None:
-    text = shown(text="Gravity\nis a force.")
+def test_one_job_is_told_with_where_its_time_went() -> None:
+    text = shown()
     assert JOB_ID in text
     assert "completed (stop)" in text
     assert "33 prompt, 38 output" in text
     assert "waited 0.50 s, prefill 0.50 s, decode 1.00 s; 2.00 s in all" in text
     assert "after 1.00 s, then 38.0 tokens/s" in text
-    assert text.endswith("\nGravity\nis a force.\n")
 
 
 def test_a_job_that_waits_has_its_place_and_one_that_failed_its_reason() -> None:
@@ -51,8 +50,8 @@ def test_a_job_that_waits_has_its_place_and_one_that_failed_its_reason() -> None
     assert "context_length_exceeded: too long (field prompt)" in failed
 
 
-def test_markup_and_controls_of_a_model_are_only_text() -> None:
-    text = shown(text="[red]no[/red] \x1b[2J", user="\x1b[31m")
+def test_markup_and_controls_of_others_are_only_text() -> None:
+    text = shown(user="[red]no[/red] \x1b[2J")
     assert "[red]no[/red] \\x1b[2J" in text
     assert "\x1b" not in text
 
