@@ -15,8 +15,8 @@ p { max-width: 48rem } img { max-width: 100%; height: auto }
 .wide { overflow-x: auto } table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem }
 td, th { padding: 0.2rem 0.7rem; border-bottom: 1px solid #ddd; text-align: right }
 th { vertical-align: bottom } td { vertical-align: top; white-space: nowrap }
-.words, .card td { text-align: left } .card td { white-space: normal }
-code { background: #f2f2f2; padding: 0.1rem 0.3rem } nav a { margin-right: 1rem }
+.words, .card td { text-align: left; white-space: normal }
+code { background: #f2f2f2; padding: 0.1rem 0.3rem } nav a { margin-right: 1rem; white-space: nowrap }
 """
 
 
