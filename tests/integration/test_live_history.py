@@ -123,7 +123,7 @@ def test_a_gateway_that_froze_in_its_turn_counts_nothing_twice(
 
 
 def test_the_history_is_of_an_hour_and_no_more(valkey_url: str, flushed: Redis) -> None:
-    now_s = flushed.time()[0]  # type: ignore[index]
+    now_s = flushed.time()[0]
     old = Point(
         at=0,
         tokens_per_s=1,
