@@ -178,7 +178,7 @@ def _ready(view: View) -> list[Any]:
 
 
 def _num_queued(view: View, *priorities: str) -> int:
-    return _sum([row for row in view["queue"] if row["priority"] in priorities], "queued")
+    return sum(row["queued"] for row in view["queue"] if row["priority"] in priorities)
 
 
 def _longest_wait_s(view: View) -> float | None:
