@@ -28,6 +28,7 @@ from api.limits import BodyLimit, BodyLimits
 from api.live.board import Board
 from api.live.history import HistoryWriter
 from api.live.reports import Reports
+from api.live.sight import SightReader
 from api.model_reads import ModelReader
 from api.openapi import describe_in_openapi
 from api.page_files import FOLDER, read_page_files
@@ -156,7 +157,7 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         models = ModelReader(reads, model, settings.model, settings.worker_grace_s)
         files = FileStore(settings.files_folder, settings.file_store_max_bytes)
         reports = Reports.from_settings(settings)
-        board = Board(reads, model, models, reports, complaints)
+        board = Board(reads, SightReader(reads, model, models, reports), complaints)
         writer = HistoryWriter(reads, model, complaints)
         holder = BatchHolder(BatchTools(settings, reads, broker, models, files, drain))
         gateway = Gateway(

@@ -4,7 +4,6 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cli.whole_file import write_whole
 from experiments.batching.study import STUDY as BATCHING
 from experiments.cache_complexity.study import STUDY as CACHE_COMPLEXITY
 from experiments.frame.command import finish, run_studies
@@ -16,6 +15,7 @@ from experiments.layouts.study import STUDY as LAYOUTS
 from experiments.options import Given
 from experiments.prefix_cache.study import STUDY as PREFIX_CACHE
 from experiments.quantization.study import STUDY as QUANTIZATION
+from experiments.report.files import write_report
 from experiments.report.markdown import to_markdown
 from experiments.report.page import to_html
 from experiments.report.parts import card_rows, part_of, summary
@@ -66,29 +66,31 @@ def carry_out_all(given: Given) -> int:
         compare=given.compare,
         has_plots=given.has_plots,
     )
-    is_interrupted = any(outcome.is_interrupted for outcome in outcomes)
     result: dict[str, Any] = {
         "experiment": NAME,
         "card": outcomes[0].result["card"],
         "reproduce": given.command(NAME),
         "is_quick": given.is_quick,
-        "is_interrupted": is_interrupted,
+        "is_interrupted": any(outcome.is_interrupted for outcome in outcomes),
         "left_out": list(chosen.left_out),
         "took_s": round(time.monotonic() - began_s, 1),
     }
     results = {o.study.name: o.result for o in outcomes if "figures" in o.result}
     files = [file for outcome in outcomes for file in outcome.files]
-    parts = [part_of(o, again(given, o.study)) for o in outcomes]
     # What is not whole takes the place of nothing that is.
     is_whole = all(outcome.is_whole for outcome in outcomes)
-    stem = "report" if is_whole else "report-interrupted"
+    parts = [part_of(o, again(given, o.study)) for o in outcomes]
     said = card_rows(result["card"]), summary(outcomes), result["reproduce"]
-    for name, text in (
-        (f"{stem}.html", to_html(parts, *said)),
-        (f"{stem}.md", to_markdown(parts, *said)),
-        (f"{stem}.json", to_text(result | {"experiments": results})),
-    ):
-        write_whole(folder / name, text)
-        files.append(folder / name)
+    written, is_interrupted = write_report(
+        folder,
+        "report" if is_whole else "report-interrupted",
+        {
+            "html": lambda: to_html(parts, *said),
+            "md": lambda: to_markdown(parts, *said),
+            "json": lambda: to_text(result | {"experiments": results}),
+        },
+    )
+    result["is_interrupted"] |= is_interrupted
+    files += written
     shown = {name: without_samples(found) for name, found in results.items()}
     return finish(outcomes, result | {"experiments": shown}, files)

@@ -70,7 +70,10 @@ function showVerdict({ level, text, action }) {
 
 function showConnection(state, why = "") {
   byId("connection").dataset.state = state;
-  setText(byId("connection"), { connecting: "connecting", live: "live", lost: why || "not connected, trying again" }[state]);
+  setText(
+    byId("connection"),
+    { connecting: "connecting", live: "live", lost: why || "not connected, trying again" }[state],
+  );
   byId("key-button").hidden = storedKey() === null;
   document.body.classList.toggle("stale", state !== "live" && view !== null);
 }

@@ -5,7 +5,7 @@ import { events } from "./sse.js";
 
 const FIRST_PAUSE_S = 0.5;
 const LONGEST_PAUSE_S = 8;
-// Longer than the pause between two signs of life of the service.
+// Longer than the service is ever silent (MINI_VLLM_SSE_KEEPALIVE_S, unless somebody raised that).
 const SILENCE_S = 60;
 
 // `on` has a function for each event by name, and `state` for "connecting", "live" and "lost".

@@ -8,7 +8,9 @@ export function count(number) {
 
 export function rate(perSecond) {
   if (perSecond == null) return NONE;
-  return perSecond.toLocaleString("en", { maximumFractionDigits: perSecond < 10 ? 2 : perSecond < 100 ? 1 : 0 });
+  return perSecond.toLocaleString("en", {
+    maximumFractionDigits: perSecond < 10 ? 2 : perSecond < 100 ? 1 : 0,
+  });
 }
 
 export function seconds(duration_s) {

@@ -20,18 +20,33 @@ export function markOwn(jobId) {
 export function showJobs(view, now_s) {
   setText(byId("jobs-scope"), view.scope === "own" ? "of your key" : "of all");
   byId("jobs-none").hidden = view.jobs.length > 0;
-  keep(byId("job-rows"), view.jobs, (job) => job.job_id, make, (row, job) => update(row, job, now_s));
+  keep(
+    byId("job-rows"),
+    view.jobs,
+    (job) => job.job_id,
+    make,
+    (row, job) => update(row, job, now_s),
+  );
 }
 
 function make(job) {
   const cells = CELLS.map((name) =>
-    element("td", { class: NUMBERS.includes(name) ? `${name} number` : name, "data-part": name, "data-name": NAMES[name] }));
+    element("td", {
+      class: NUMBERS.includes(name) ? `${name} number` : name,
+      "data-part": name,
+      "data-name": NAMES[name],
+    }),
+  );
   const row = element("tr", { "data-job": job.job_id }, ...cells);
   const cell = partOf(row);
   cell("job").append(element("code", { title: job.job_id }, shortId(job.job_id)));
   cell("status").append(element("span", { class: "pill" }));
   cell("time").append(timeline());
-  const button = element("button", { type: "button", class: "quiet", "aria-label": `Cancel job ${shortId(job.job_id)}` }, "Cancel");
+  const button = element(
+    "button",
+    { type: "button", class: "quiet", "aria-label": `Cancel job ${shortId(job.job_id)}` },
+    "Cancel",
+  );
   button.addEventListener("click", () => cancel(job.job_id, button));
   cell("cancel").append(button);
   return row;

@@ -1,10 +1,7 @@
 // A conversation with a model, by the same API that every client uses.
 
+import { Answer } from "./answer.js";
 import { byId, element, setText } from "./dom.js";
-import { count, rate, seconds, shortId } from "./format.js";
-import { request } from "./gateway.js";
-import { markOwn } from "./jobs.js";
-import { events } from "./sse.js";
 
 export class Playground {
   #messages = []; // what was said, without the system prompt
@@ -30,7 +27,9 @@ export class Playground {
     const shown = [...select.options].map((option) => option.value);
     if (shown.join("\n") === models.join("\n")) return;
     const chosen = models.includes(select.value) ? select.value : view.model;
-    select.replaceChildren(...models.map((name) => element("option", { value: name, selected: name === chosen }, name)));
+    select.replaceChildren(
+      ...models.map((name) => element("option", { value: name, selected: name === chosen }, name)),
+    );
   }
 
   #startAnew() {
@@ -72,89 +71,16 @@ export class Playground {
   }
 }
 
-// One answer while it comes: its text and its figures.
-class Answer {
-  text = "";
-  #jobId = null;
-  #usage = null;
-  #first_ms = null;
-  #last_ms = null;
-  #sent_ms = performance.now();
-  #bubble;
-
-  constructor(bubble) {
-    this.#bubble = bubble;
-  }
-
-  async follow(sent, signal) {
-    const options = { method: "POST", body: JSON.stringify(sent), signal, headers: { "Content-Type": "application/json" } };
-    setText(byId("chat-figures"), "Waiting for the first token.");
-    this.#sent_ms = performance.now();
-    const response = await request("/v1/chat/completions", options);
-    this.#jobId = response.headers.get("X-Job-Id");
-    if (this.#jobId) {
-      markOwn(this.#jobId);
-      this.#bubble.dataset.jobId = this.#jobId;
-    }
-    for await (const event of events(response.body)) {
-      if (event.data === "[DONE]") return;
-      this.#take(JSON.parse(event.data));
-    }
-  }
-
-  #take(chunk) {
-    if (chunk.error) throw new Error(chunk.error.message);
-    if (chunk.usage) this.#usage = chunk.usage;
-    const piece = chunk.choices?.[0]?.delta?.content;
-    if (piece) {
-      this.#last_ms = performance.now();
-      if (this.#first_ms == null) {
-        this.#first_ms = this.#last_ms;
-        this.#bubble.dataset.ttftS = (this.#first_ms - this.#sent_ms) / 1000;
-      }
-      this.text += piece;
-      this.#bubble.append(piece);
-      const log = byId("chat-log");
-      log.scrollTop = log.scrollHeight;
-    }
-    this.#tell();
-  }
-
-  breakOff(error) {
-    const isStopped = error.name === "AbortError";
-    this.#bubble.append(element("span", { class: isStopped ? "muted" : "error" }, isStopped ? " (stopped)" : ` ${error.message}`));
-    if (!isStopped && !this.#jobId) setText(byId("chat-figures"), "");
-  }
-
-  #tell() {
-    if (this.#first_ms == null) return;
-    const told = [`First token after ${seconds((this.#first_ms - this.#sent_ms) / 1000)}`];
-    const written_s = (this.#last_ms - this.#first_ms) / 1000;
-    const tokens = this.#usage?.completion_tokens;
-    if (tokens > 1 && written_s > 0) told.push(`${rate((tokens - 1) / written_s)} tokens/s`);
-    if (tokens) told.push(`${count(tokens)} tokens`);
-    setText(byId("chat-figures"), told.join(" · "));
-  }
-
-  // As the service itself measured them, once it has.
-  async tellTimings() {
-    if (!this.#jobId) return;
-    const job = await request(`/jobs/${this.#jobId}?wait_s=5`).then((response) => response.json()).catch(() => null);
-    if (!job) return;
-    const { timings, usage } = job;
-    const cached = usage.cached_tokens ? `, ${count(usage.cached_tokens)} of them kept from before` : "";
-    setText(
-      byId("chat-figures"),
-      `First token after ${seconds(timings.ttft_s)} · ${rate(timings.tokens_per_s)} tokens/s · ` +
-        `${count(usage.completion_tokens)} tokens in ${seconds(timings.total_s)} · prompt of ${count(usage.prompt_tokens)}${cached} · ` +
-        `seed ${job.seed} · ${job.status} as job ${shortId(job.job_id)}${job.worker ? ` on ${job.worker}` : ""}`,
-    );
-  }
-}
-
 function say(role, text) {
   const bubble = element("p", { class: `bubble ${role}` }, text);
-  byId("chat-log").append(element("div", { class: "turn" }, element("span", { class: "unseen" }, role === "user" ? "You:" : "Model:"), bubble));
+  byId("chat-log").append(
+    element(
+      "div",
+      { class: "turn" },
+      element("span", { class: "unseen" }, role === "user" ? "You:" : "Model:"),
+      bubble,
+    ),
+  );
   byId("chat-log").scrollTop = byId("chat-log").scrollHeight;
   return bubble;
 }
@@ -167,7 +93,9 @@ function areParametersValid() {
 function body(messages) {
   const system = byId("chat-system").value.trim();
   const numbers = { temperature: "chat-temperature", max_tokens: "chat-max-tokens", seed: "chat-seed" };
-  const given = Object.entries(numbers).map(([name, id]) => [name, byId(id).value]).filter(([, value]) => value !== "");
+  const given = Object.entries(numbers)
+    .map(([name, id]) => [name, byId(id).value])
+    .filter(([, value]) => value !== "");
   return {
     model: byId("chat-model").value || "default",
     messages: system ? [{ role: "system", content: system }, ...messages] : messages,

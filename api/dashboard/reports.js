@@ -4,7 +4,9 @@
 import { byId, element, keep, showError } from "./dom.js";
 import { request } from "./gateway.js";
 
-const COPIED = new Set(["H1", "H2", "H3", "P", "TABLE", "THEAD", "TBODY", "TR", "TH", "TD", "CODE", "PRE", "UL", "OL", "LI", "STRONG", "EM", "B", "I", "DIV"]);
+const COPIED = new Set(
+  "H1 H2 H3 P TABLE THEAD TBODY TR TH TD CODE PRE UL OL LI STRONG EM B I DIV".split(" "),
+);
 const LEFT_OUT = new Set(["SCRIPT", "STYLE", "NAV", "TITLE", "HEAD", "TEMPLATE", "IFRAME", "OBJECT"]);
 // The browser would refuse them too, and complain. NOTE: not what makes this safe, that is the copying.
 const STYLE = /<style[\s\S]*?<\/style>/gi;
@@ -16,7 +18,13 @@ export function startReports() {
 
 export function showReports(view) {
   byId("reports").hidden = byId("reports-link").hidden = view.reports.length === 0;
-  keep(byId("report-list"), view.reports, (report) => report.href, make, () => {});
+  keep(
+    byId("report-list"),
+    view.reports,
+    (report) => report.href,
+    make,
+    () => {},
+  );
 }
 
 function make(report) {

@@ -11,7 +11,11 @@ export class Throttling {
     for (const worker of view.workers ?? []) {
       alive.add(worker.incarnation);
       const samples = this.#samples.get(worker.incarnation) ?? [];
-      samples.push({ at: view.at, periods: worker.cpu_periods ?? 0, throttled: worker.throttled_periods ?? 0 });
+      samples.push({
+        at: view.at,
+        periods: worker.cpu_periods ?? 0,
+        throttled: worker.throttled_periods ?? 0,
+      });
       while (samples.length > 2 && samples[1].at < view.at - WINDOW_S) samples.shift();
       this.#samples.set(worker.incarnation, samples);
     }

@@ -8,7 +8,12 @@ const NAMES = { queued: "in queue", prefill: "reading the prompt", decode: "writ
 
 export function timeline() {
   const parts = Object.keys(NAMES).map((part) => svg("rect", { class: part, y: 0, height: 8 }));
-  return svg("svg", { class: "timeline", viewBox: `0 0 ${WIDTH} 8`, preserveAspectRatio: "none", role: "img" }, svg("title"), ...parts);
+  return svg(
+    "svg",
+    { class: "timeline", viewBox: `0 0 ${WIDTH} 8`, preserveAspectRatio: "none", role: "img" },
+    svg("title"),
+    ...parts,
+  );
 }
 
 // `now_s` by the clock of the service. A job that runs is told as far as it is known.
@@ -23,7 +28,9 @@ export function updateTimeline(bar, job, now_s) {
     rect.setAttribute("width", width);
     x += width;
   }
-  const told = Object.entries(NAMES).filter(([part]) => spent[part] > 0).map(([part, name]) => `${seconds(spent[part])} ${name}`);
+  const told = Object.entries(NAMES)
+    .filter(([part]) => spent[part] > 0)
+    .map(([part, name]) => `${seconds(spent[part])} ${name}`);
   bar.firstElementChild.textContent = told.join(", ") || "nothing yet";
 }
 

@@ -17,5 +17,11 @@ export function showTotals(view, point) {
     ["generated", "Tokens written", count(view.totals.generated_tokens)],
     ["prompt", "Tokens read", count(view.totals.prompt_tokens)],
   ];
-  keep(byId("totals"), [...now, ...(totals ?? [])], ([key]) => key, ([key, name]) => figure(name, key), (shown, [, , text]) => setText(shown.lastElementChild, text));
+  keep(
+    byId("totals"),
+    [...now, ...(totals ?? [])],
+    ([key]) => key,
+    ([key, name]) => figure(name, key),
+    (shown, [, , text]) => setText(shown.lastElementChild, text),
+  );
 }

@@ -29,14 +29,26 @@ function noWorker(view) {
   if (starting.length) {
     const waiting = starting.filter((worker) => worker.state === "waiting").length;
     return waiting === starting.length
-      ? bad("Users wait: the workers wait for free cores.", "Stop what holds the cores, or start fewer workers or threads.")
-      : busy("Users wait a moment: the workers are loading the model.", "Nothing to do; this takes seconds to a minute.");
+      ? bad(
+          "Users wait: the workers wait for free cores.",
+          "Stop what holds the cores, or start fewer workers or threads.",
+        )
+      : busy(
+          "Users wait a moment: the workers are loading the model.",
+          "Nothing to do; this takes seconds to a minute.",
+        );
   }
   if (view.workers.length) {
     const states = [...new Set(view.workers.map((worker) => worker.state))].join(" and ");
-    return bad(`Users wait: no worker is ready, all are ${states}.`, "Start workers, or look at why these stopped.");
+    return bad(
+      `Users wait: no worker is ready, all are ${states}.`,
+      "Start workers, or look at why these stopped.",
+    );
   }
-  return bad("Users wait: there is no worker.", "Start one: mini-vllm up, or python -m worker beside this Redis.");
+  return bad(
+    "Users wait: there is no worker.",
+    "Start one: mini-vllm up, or python -m worker beside this Redis.",
+  );
 }
 
 function longQueue(view, points, shareThrottled) {
@@ -45,49 +57,74 @@ function longQueue(view, points, shareThrottled) {
   const slots = sum(ready(view), "slots");
   const used = sum(ready(view), "slots_used");
   if (wait_s == null) {
-    return busy(`Users wait: ${plural(queued, "job")} in the queue, for how long is not known yet.`, "Look again in a few seconds.");
+    return busy(
+      `Users wait: ${plural(queued, "job")} in the queue, for how long is not known yet.`,
+      "Look again in a few seconds.",
+    );
   }
-  const why = !view.workers ? "" : used < slots ? ` while ${used} of ${slots} slots are used` : `: all ${slots} slots are used`;
+  const why = !view.workers
+    ? ""
+    : used < slots
+      ? ` while ${used} of ${slots} slots are used`
+      : `: all ${slots} slots are used`;
   const cause = failures(view) ?? throttled(view, points, shareThrottled);
   const action = cause
     ? `${cause.text} ${cause.action}`
     : view.workers
       ? "Add workers or cores, or send what is not urgent with low priority."
       : "Ask for less at once, or send what is not urgent with low priority.";
-  return bad(`Users wait about ${aboutSeconds(wait_s)}: ${plural(queued, "job")} in the queue${why}.`, action);
+  return bad(
+    `Users wait about ${aboutSeconds(wait_s)}: ${plural(queued, "job")} in the queue${why}.`,
+    action,
+  );
 }
 
 function failures(view) {
   const [failure] = view.failures ?? [];
   if (!failure) return null;
-  return busy(`${failure.name} fails to start: ${failure.message}.`.replace(/\.\.$/, "."), `Fix this on ${failure.host}.`);
+  return busy(
+    `${failure.name} fails to start: ${failure.message}.`.replace(/\.\.$/, "."),
+    `Fix this on ${failure.host}.`,
+  );
 }
 
 function lost(view) {
   const gone = (view.workers ?? []).filter((worker) => worker.state === "lost");
   if (!gone.length) return null;
   const names = gone.map((worker) => worker.name).join(", ");
-  return busy(`${names} no longer ${gone.length === 1 ? "answers" : "answer"}; the jobs go on elsewhere.`, "If this lasts, look at the worker's log and its machine's memory.");
+  return busy(
+    `${names} no longer ${gone.length === 1 ? "answers" : "answer"}; the jobs go on elsewhere.`,
+    "If this lasts, look at the worker's log and its machine's memory.",
+  );
 }
 
 function requestsFail(view, points) {
   const recent = points.slice(-RECENT_POINTS).filter((point) => view.at - point.at < 120);
   const [ended, errors] = [sum(recent, "requests_per_s"), sum(recent, "errors_per_s")];
   if (!errors || errors < ended * FAILING_PER_REQUEST) return null;
-  return busy(`Of the requests that ended in the last minute, ${percent(errors / ended)} failed.`, "The failed jobs below say why.");
+  return busy(
+    `Of the requests that ended in the last minute, ${percent(errors / ended)} failed.`,
+    "The failed jobs below say why.",
+  );
 }
 
 function throttled(view, points, shareThrottled) {
   const held = ready(view).filter((worker) => shareThrottled(worker) > THROTTLED);
   if (!held.length) return null;
   const share = percent(Math.max(...held.map(shareThrottled)));
-  return busy(`Answers come slower than they could: the CPU quota holds ${held[0].name} back (${share} of the time).`, "Raise the container's CPU limit, or give the worker fewer threads.");
+  return busy(
+    `Answers come slower than they could: the CPU quota holds ${held[0].name} back (${share} of the time).`,
+    "Raise the container's CPU limit, or give the worker fewer threads.",
+  );
 }
 
 function kvFull(view) {
   const full = ready(view).filter((worker) => worker.kv_usage >= KV_FULL);
   if (!full.length) return null;
-  return busy(`The KV cache of ${full[0].name} is ${percent(full[0].kv_usage)} full: answers may end for lack of room.`, "Shorten prompts, or raise MINI_VLLM_CONTEXT_TOKENS where there is memory.");
+  return busy(
+    `The KV cache of ${full[0].name} is ${percent(full[0].kv_usage)} full: answers may end for lack of room.`,
+    "Shorten prompts, or raise MINI_VLLM_CONTEXT_TOKENS where there is memory.",
+  );
 }
 
 function warned(view) {
@@ -98,7 +135,10 @@ function warned(view) {
 function shortQueue(view) {
   const queued = numQueued(view);
   if (!queued) return null;
-  return good(`Nobody waits long: ${plural(queued, "job")} in the queue, about ${aboutSeconds(longestWait(view))}.`, "Nothing to do.");
+  return good(
+    `Nobody waits long: ${plural(queued, "job")} in the queue, about ${aboutSeconds(longestWait(view))}.`,
+    "Nothing to do.",
+  );
 }
 
 function allWell(view) {

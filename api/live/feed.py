@@ -69,7 +69,7 @@ class LiveFeed(Response):
         shown, history = Shown(), self._board.history
         clock = asyncio.get_running_loop().time
         silent_until_s = clock() + self._keepalive_s
-        while not self._board.is_closed:
+        while not watched.is_over:
             news = watched.news  # before what it has told is looked at
             body = shown.catch_up(history, watched)
             if not body:

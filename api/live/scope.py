@@ -18,6 +18,7 @@ class Scope:
         self.frame = b""
         self.version = 0
         self.news = asyncio.Event()
+        self.is_over = False
         self._essence: dict[str, Any] = {}
 
     @staticmethod
@@ -36,3 +37,8 @@ class Scope:
         """Wakes all who wait, and those alone."""
         self.news.set()
         self.news = asyncio.Event()
+
+    def let_go(self) -> None:
+        """Whoever watches is to come again: elsewhere, or to be told what is wrong."""
+        self.is_over = True
+        self.tell()

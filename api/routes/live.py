@@ -11,9 +11,9 @@ from shared.errors import ShuttingDown, Unavailable
 router = APIRouter()
 
 _FEED = {
-    "description": "Without end. `history` comes first (again only if Redis was emptied), `point` every "
-    "10 s, and `view` when it differs from the one before, at most once a second; a feed that is silent "
-    "gets comments.",
+    "description": "Without end, unless the gateway stops or Redis cannot be read: come again then. "
+    "`history` comes first (again only if Redis was emptied), `point` every 10 s, and `view` when it differs "
+    "from the one before, at most once a second; a feed that is silent gets comments.",
     "content": live_events(),
 }
 
@@ -28,5 +28,5 @@ _FEED = {
 )
 async def watch_service(gateway: GatewayDep, caller: CallerDep) -> Response:
     """The last hour in points of 10 s, then the service as it changes. Where keys are set, an admin key
-    sees all; another one its own jobs, and neither workers nor totals. It ends when the gateway stops."""
+    sees all; another one its own jobs, and neither workers nor totals."""
     return LiveFeed(gateway.board, caller, gateway.settings.sse_keepalive_s)

@@ -15,7 +15,7 @@ from experiments.cache_complexity.curves import (
 )
 from experiments.frame.samples import Samples
 from experiments.frame.study import Figures, Table, TooLittle
-from experiments.frame.words import percent, seconds, times
+from experiments.frame.words import figure, percent, seconds, times
 
 _SQUARE = 2
 #: Of lengths, and of borders of a prompt: fewer say nothing of a square.
@@ -23,6 +23,7 @@ _LEAST_POINTS = 5
 _EXACT_CHUNK = 56
 #: Of the longest answer: where a growth is told that is no longer that of the beginning.
 _LATE = 0.5
+_TERMS = (("b", "N"), ("c", "N²"))
 
 
 def judge(samples: Samples, _card: Mapping[str, Any]) -> Figures:
@@ -149,15 +150,15 @@ def tabulate(figures: Figures) -> Table:
         rows.append(
             (
                 str(length),
-                f"{figures['cached']['total_s'][number]:.3g}",
-                f"{figures['recomputed']['total_s'][number]:.4g}",
+                figure(figures["cached"]["total_s"][number], 3),
+                figure(figures["recomputed"]["total_s"][number]),
                 f"{times(figures['slowdown'][number])} x",
                 f"{ours['tokens']}",
                 f"{again['tokens']}",
-                f"{ours['gflop']:.3g}",
-                f"{again['gflop']:.4g}",
-                f"{ours['gflop_per_s']:.3g}",
-                f"{again['gflop_per_s']:.3g}",
+                figure(ours["gflop"], 3),
+                figure(again["gflop"]),
+                figure(ours["gflop_per_s"], 3),
+                figure(again["gflop_per_s"], 3),
             )
         )
     columns = (
@@ -165,20 +166,19 @@ def tabulate(figures: Figures) -> Table:
         "cached, s",
         "recomputed, s",
         "slowdown",
-        "tokens",
-        "recomputed",
-        "GFLOP",
-        "recomputed",
-        "GFLOP/s",
-        "recomputed",
+        "tokens, cached",
+        "tokens, recomputed",
+        "GFLOP, cached",
+        "GFLOP, recomputed",
+        "GFLOP/s, cached",
+        "GFLOP/s, recomputed",
     )
     return Table(columns, tuple(rows))
 
 
 def _formula(fit: Mapping[str, float]) -> str:
-    return f"{fit['a']:.3g} {fit['b']:+.3g} N {fit['c']:+.3g} N² s (R² {fit['r2']:.5f})".replace(
-        "+", "+ "
-    ).replace(" -", " - ")
+    terms = [f"{'-' if fit[n] < 0 else '+'} {figure(abs(fit[n]), 3)} {of}" for n, of in _TERMS]
+    return f"{figure(fit['a'], 3)} {' '.join(terms)} s (R² {fit['r2']:.5f})"
 
 
 def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
@@ -218,8 +218,8 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
         words += " A prompt"
     words += (
         f" of {longest} tokens is computed at {times(figures['batching'])} times the speed of row "
-        f"by row: {work['recomputed'][-1]['gflop_per_s']:.3g} GFLOP/s, where cached tokens reach "
-        f"{work['cached'][-1]['gflop_per_s']:.3g}."
+        f"by row: {figure(work['recomputed'][-1]['gflop_per_s'], 3)} GFLOP/s, where cached tokens reach "
+        f"{figure(work['cached'][-1]['gflop_per_s'], 3)}."
     )
     if "tiled_speedup" in figures:
         words += (
@@ -247,7 +247,7 @@ def headline(figures: Figures) -> dict[str, float]:
         f"cached, s for {longest} tokens": figures["cached"]["total_s"][-1],
         f"recomputed, s for {longest} tokens": figures["recomputed"]["total_s"][-1],
         f"slowdown at {longest} tokens": figures["slowdown"][-1],
-        "attention's share of the last cached token": attention_share(figures),
+        "attention's share of the last cached token, %": 100 * attention_share(figures),
     }
 
 

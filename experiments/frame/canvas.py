@@ -16,6 +16,7 @@ __all__ = [
     "MARKERS",
     "SHADES",
     "draw_line",
+    "even_lines",
     "label",
     "mark",
     "panels",
@@ -24,23 +25,34 @@ __all__ = [
 ]
 
 _TITLE_CHARS = 120
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 _OTHER = "#999999"
 
 
 def panels(
-    count: int, takeaway: str, *, others: "Sequence[str]" = ()
+    count: int, takeaway: str, *, others: "Sequence[str]" = (), shown_as: str = "light grey"
 ) -> "tuple[Figure, list[Axes]]":
-    """Side by side. ``others``: labels of runs that are drawn beside, in light grey."""
+    """Side by side. ``others``: labels of runs that are drawn beside; ``shown_as`` tells them apart."""
     figure = new_figure(5.2 * count + 0.4, 4.6)
-    title = textwrap.fill(takeaway, _TITLE_CHARS if count > 1 else _TITLE_CHARS // 2 + 10)
+    title = even_lines(takeaway, _TITLE_CHARS if count > 1 else _TITLE_CHARS // 2 + 10)
     if others:
-        title += "\nlight grey: " + "; ".join(others)
+        title += f"\n{shown_as}: " + "; ".join(others)
     figure.suptitle(title, fontsize=11)
     axes = list(figure.subplots(1, count, squeeze=False)[0])
     for one in axes:
         one.grid(color="#dddddd", linewidth=0.6)
         one.set_axisbelow(True)
     return figure, axes
+
+
+def even_lines(text: str, most_chars: int) -> str:
+    """As few lines as there must be, about as long as each other: no word stands alone, nor a "%"."""
+    text = text.replace(" %", f"{_NO_BREAK}%")
+    lines = textwrap.wrap(text, most_chars)
+    width = max(1, len(text) // max(1, len(lines)))
+    while width < most_chars and len(textwrap.wrap(text, width)) > len(lines):
+        width += 1
+    return textwrap.fill(text, width).replace(_NO_BREAK, " ")
 
 
 def label(axes: "Axes", x: str, y: str, *, title: str = "", has_legend: bool = True) -> None:

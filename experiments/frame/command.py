@@ -93,6 +93,6 @@ def finish(outcomes: Sequence[Outcome], result: dict[str, Any], files: Sequence[
         aside.print(f"error: {problem}", markup=False, highlight=False, style="bold red")
     sys.stdout.write(json.dumps(result) + "\n")
     sys.stdout.flush()
-    if any(outcome.is_interrupted for outcome in outcomes):
+    if result["is_interrupted"]:
         return EXIT_INTERRUPTED
     return EXIT_WRONG if problems else 0

@@ -67,4 +67,5 @@ def read_results(path: Path, names: list[str]) -> dict[str, dict[str, Any]]:
 def label_of(card: Mapping[str, Any]) -> str:
     """Of a run, where it stands beside another one."""
     cpu = re.sub(r"\s+", " ", str(card.get("cpu", "?")))
-    return f"{cpu}, {card.get('cores', '?')} cores, {str(card.get('made_at', '?'))[:16]}"
+    made_at = str(card.get("made_at", "?"))[:16].replace("T", " ")
+    return f"{cpu}, {card.get('cores', '?')} cores, {made_at}"

@@ -7,6 +7,7 @@ from rich.table import Table as RichTable
 
 from experiments.frame.run import Outcome
 from experiments.frame.study import Run, Study, Table
+from experiments.frame.words import figure
 
 _WIDTH = 100
 
@@ -39,7 +40,7 @@ def comparison(study: Study, ours: Run, theirs: Run) -> Table:
     """Of the headline figures that both have."""
     mine, other = study.headline(ours.figures), study.headline(theirs.figures)
     rows = [
-        (name, f"{mine[name]:.4g}", f"{other[name]:.4g}", _ratio(mine[name], other[name]))
+        (name, figure(mine[name]), figure(other[name]), _ratio(mine[name], other[name]))
         for name in mine
         if name in other
     ]
@@ -49,7 +50,7 @@ def comparison(study: Study, ours: Run, theirs: Run) -> Table:
 def print_table(console: Console, title: str, table: Table) -> None:
     shown = RichTable(title=title, title_justify="left", box=None, pad_edge=False)
     for number, column in enumerate(table.columns):
-        shown.add_column(column, justify="left" if number == 0 else "right")
+        shown.add_column(column, justify="left" if table.is_words(number) else "right")
     for row in table.rows:
         shown.add_row(*row)
     console.print(shown)

@@ -21,6 +21,10 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
+    def is_words(self, column: int) -> bool:
+        """What names its row, or is no number: it stands on the left."""
+        return column == 0 or any(row[column][:1].isalpha() for row in self.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

@@ -1,10 +1,21 @@
 """Numbers as people read them. Pure."""
 
+from collections.abc import Mapping
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """So many digits that count, and never an exponent for what is large."""
+    return f"{value:.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:.{digits}g}"
+
+
+def with_range(spread: Mapping[str, float], digits: int = 3) -> str:
+    """The median of the rounds, and the least and the most of them if there were several."""
+    middle, least, most = (figure(spread[name], digits) for name in ("median", "least", "most"))
+    return middle if spread["rounds"] < 2 else f"{middle} ({least}-{most})"
+
 
 def seconds(value_s: float) -> str:
-    if value_s < 1:
-        return f"{value_s * 1000:.3g} ms"
-    return f"{value_s:.3g} s" if value_s < 1000 else f"{value_s:.0f} s"
+    return f"{figure(value_s * 1000, 3)} ms" if value_s < 1 else f"{figure(value_s, 3)} s"
 
 
 def times(ratio: float) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.frame.samples import Sample, Samples, Spread
 from experiments.frame.study import Figures, Table, TooLittle
-from experiments.frame.words import percent, seconds, times
+from experiments.frame.words import percent, seconds, times, with_range
 
 _WAYS = ("cached", "recomputed")
 
@@ -110,8 +110,8 @@ def tabulate(figures: Figures) -> Table:
     rows = [
         (
             str(row["tokens"]),
-            _with_range(row["cached_s"]),
-            _with_range(row["recomputed_s"]),
+            with_range(row["cached_s"]),
+            with_range(row["recomputed_s"]),
             f"{row['cached_s']['median'] / row['tokens'] * 1000:.1f}",
             f"{row['recomputed_s']['median'] / row['tokens'] * 1000:.1f}",
             f"{row['cached_tokens_per_s']:.1f}",
@@ -131,12 +131,6 @@ def tabulate(figures: Figures) -> Table:
         "slowdown",
     )
     return Table(columns, tuple(rows))
-
-
-def _with_range(spread: Mapping[str, float]) -> str:
-    if spread["rounds"] < 2:
-        return f"{spread['median']:.3g}"
-    return f"{spread['median']:.3g} ({spread['least']:.3g}-{spread['most']:.3g})"
 
 
 def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
@@ -173,7 +167,7 @@ def explain(figures: Figures, _card: Mapping[str, Any]) -> str:
 
 
 def _exactness(figures: Figures) -> str:
-    chunks = ", ".join(figures["first_differences"])
+    chunks = ", ".join(sorted(figures["first_differences"], key=int))
     if figures["is_exact"]:
         return f"The tokens are identical in both, also when recomputed in chunks of {chunks} rows."
     told = ", ".join(

@@ -11,13 +11,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_KINDS = (("none", "at rest", "#444444", ""), ("busy", "neighbour on one core", "#dddddd", "//"))
+_KINDS = (("none", "at rest", "#777777", ""), ("busy", "neighbour on one core", "#dddddd", "//"))
 _WIDTH = 0.38
 
 
 def draw(runs: Sequence[Run]) -> "Figure":
     figure, (speed, gaps) = panels(
-        2, takeaway(runs[0].figures), others=[run.label for run in runs[1:]]
+        2,
+        takeaway(runs[0].figures),
+        others=[run.label for run in runs[1:]],
+        shown_as="white diamonds",
     )
     for axes, name in ((speed, "output_tokens_per_s"), (gaps, "itl_p99_ms")):
         _bars(axes, name, runs)
@@ -53,7 +56,7 @@ def _bars(axes: "Axes", name: str, runs: Sequence[Run]) -> None:
                     error_kw={"ecolor": "black"},
                 )
             else:
-                axes.plot(places, middles, "D", color="#999999", markeredgecolor="black")
+                axes.plot(places, middles, "D", color="white", markeredgecolor="black")
     axes.set_xticks(range(len(rows)), [row["layout"] for row in rows])
     if name == "output_tokens_per_s":
         # Room above the bars, for the legend.

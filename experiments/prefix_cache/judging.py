@@ -7,7 +7,7 @@ from experiments.analysis.crossing import crossing
 from experiments.analysis.fit import fit_polynomial
 from experiments.frame.samples import Samples
 from experiments.frame.study import Figures, Table, TooLittle
-from experiments.frame.words import seconds, times
+from experiments.frame.words import seconds, times, with_range
 
 _WAYS = ("recompute", "restore", "same slot")
 
@@ -73,7 +73,7 @@ def tabulate(figures: Figures) -> Table:
     rows = [
         (
             str(row["prefix"]),
-            *(_with_range(row[way]) for way in _WAYS),
+            *(with_range(row[way], 4) for way in _WAYS),
             f"{times(row['restore_saves'])} x",
             f"{times(row['same_slot_saves'])} x",
             f"{row['copy_ms']:.2f}",
@@ -94,12 +94,6 @@ def tabulate(figures: Figures) -> Table:
         "same tokens",
     )
     return Table(columns, tuple(rows))
-
-
-def _with_range(spread: Mapping[str, float]) -> str:
-    if spread["rounds"] < 2:
-        return f"{spread['median']:.4g}"
-    return f"{spread['median']:.4g} ({spread['least']:.4g}-{spread['most']:.4g})"
 
 
 def explain(figures: Figures, _card: Mapping[str, Any]) -> str:

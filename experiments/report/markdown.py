@@ -41,5 +41,9 @@ def _table(table: Table) -> list[str]:
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
-    aligned = "|" + "|".join(["---", *["--:"] * (len(table.columns) - 1)]) + "|"
+    aligned = (
+        "|"
+        + "|".join("---" if table.is_words(n) else "--:" for n in range(len(table.columns)))
+        + "|"
+    )
     return [line(table.columns), aligned, *map(line, table.rows), ""]

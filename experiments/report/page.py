@@ -13,9 +13,10 @@ body { font: 16px/1.55 system-ui, sans-serif; max-width: 70rem; margin: 2rem aut
 h1, h2 { line-height: 1.2 } h2 { margin-top: 3rem; border-top: 1px solid #ccc; padding-top: 1rem }
 p { max-width: 48rem } img { max-width: 100%; height: auto }
 .wide { overflow-x: auto } table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem }
-td, th { padding: 0.2rem 0.7rem; border-bottom: 1px solid #ddd; text-align: right; vertical-align: top }
-td:first-child, th:first-child { text-align: left } .card td { text-align: left }
-code { background: #f2f2f2; padding: 0.1rem 0.3rem } nav a { margin-right: 1rem }
+td, th { padding: 0.2rem 0.7rem; border-bottom: 1px solid #ddd; text-align: right }
+th { vertical-align: bottom } td { vertical-align: top; white-space: nowrap }
+.words, .card td { text-align: left; white-space: normal }
+code { background: #f2f2f2; padding: 0.1rem 0.3rem } nav a { margin-right: 1rem; white-space: nowrap }
 """
 
 
@@ -61,8 +62,11 @@ def _section(part: Part) -> str:
 
 
 def _table(table: Table) -> str:
+    words = [' class="words"' if table.is_words(n) else "" for n in range(len(table.columns))]
+
     def cells(tag: str, row: Iterable[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+        pairs = zip(words, row, strict=True)
+        return "<tr>" + "".join(f"<{tag}{of}>{escape(c)}</{tag}>" for of, c in pairs) + "</tr>"
 
     rows = "".join(cells("td", row) for row in table.rows)
     return f'<div class="wide"><table>{cells("th", table.columns)}{rows}</table></div>'

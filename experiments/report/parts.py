@@ -9,6 +9,7 @@ from experiments.frame.card import shown_card
 from experiments.frame.run import Outcome
 from experiments.frame.show import comparison, notes_of
 from experiments.frame.study import Table
+from experiments.frame.words import figure
 
 TITLE = "What makes inference fast on this machine"
 
@@ -49,7 +50,7 @@ def part_of(outcome: Outcome, again: str) -> Part:
 def summary(outcomes: Sequence[Outcome]) -> Table:
     """The headline figures of all."""
     rows = [
-        (outcome.study.name, name, f"{value:.4g}")
+        (outcome.study.name, name, figure(value))
         for outcome in outcomes
         for name, value in outcome.result.get("headline", {}).items()
     ]

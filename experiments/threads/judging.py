@@ -8,7 +8,7 @@ from experiments.analysis.roofline import bandwidth_percent
 from experiments.analysis.work import ModelWork
 from experiments.frame.samples import Samples
 from experiments.frame.study import Figures, Table, TooLittle
-from experiments.frame.words import percent
+from experiments.frame.words import percent, with_range
 
 #: Of the measured read bandwidth: beyond it the memory is what decoding waits for.
 _MEMORY_BOUND_PERCENT = 60
@@ -87,7 +87,7 @@ def tabulate(figures: Figures) -> Table:
         for name in ("decode_tokens_per_s", "prompt_tokens_per_s"):
             for kind in ("none", "busy"):
                 spread = row.get(f"{name}_{kind}")
-                cells.append(_with_range(spread) if spread else "-")
+                cells.append(with_range(spread) if spread else "-")
         cells.append(f"{row['effective_gb_per_s']:.1f}" if "effective_gb_per_s" in row else "-")
         cells.append(f"{row['bandwidth_percent']:.0f} %" if "bandwidth_percent" in row else "-")
         rows.append(tuple(cells))
@@ -101,12 +101,6 @@ def tabulate(figures: Figures) -> Table:
         "of bandwidth",
     )
     return Table(columns, tuple(rows))
-
-
-def _with_range(spread: Mapping[str, float]) -> str:
-    if spread["rounds"] < 2:
-        return f"{spread['median']:.3g}"
-    return f"{spread['median']:.3g} ({spread['least']:.3g}-{spread['most']:.3g})"
 
 
 def explain(figures: Figures, card: Mapping[str, Any]) -> str:
@@ -195,5 +189,5 @@ def headline(figures: Figures) -> dict[str, float]:
     if "bandwidth_percent" in row:
         found["of the memory's bandwidth, %"] = row["bandwidth_percent"]
     if (kept := _kept(row)) is not None:
-        found["left beside a neighbour"] = kept
+        found["left beside a neighbour, %"] = 100 * kept
     return found

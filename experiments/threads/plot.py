@@ -31,11 +31,19 @@ def draw(runs: Sequence[Run]) -> "Figure":
                     is_other=run is not runs[0],
                     errors=whiskers(spreads),
                 )
-        one.axvline(cores + 0.5, color="#bbbbbb", linewidth=1, linestyle=":")
-        one.text(
-            cores + 0.55, 0.02, "more than cores", fontsize=8, transform=one.get_xaxis_transform()
-        )
-        one.set_xticks([row["threads"] for row in runs[0].figures["rows"]])
+        counts = [row["threads"] for row in runs[0].figures["rows"]]
+        if counts[-1] > cores:
+            most = counts[-1] + 0.3
+            one.axvspan(
+                cores + 0.5,
+                most,
+                facecolor="#eeeeee",
+                edgecolor="#999999",
+                zorder=0,
+                label="more threads than cores",
+            )
+            one.set_xlim(right=most)
+        one.set_xticks(counts)
         one.set_ylim(bottom=0)
         label(one, "threads", "tokens per second", title=title)
     return figure

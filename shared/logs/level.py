@@ -7,6 +7,7 @@ import logging
 from typing import Any, get_args
 
 from redis import Redis
+from redis.exceptions import ResponseError
 
 from shared.keys import LOG_LEVEL
 from shared.logs import Level, set_level
@@ -22,10 +23,18 @@ class LevelFollower:
     def __init__(self, setting: Level) -> None:
         self._setting: Level = setting
         self._level: Level = setting
+        self._is_refused = False
 
     def follow(self, client: Redis) -> None:
-        """Blocking. Redis errors pass through."""
-        raw: Any = client.get(LOG_LEVEL)
+        """Blocking. Redis errors pass through, but for a refusal: to log is not worth to do without
+        what follows."""
+        try:
+            raw: Any = client.get(LOG_LEVEL)
+            self._is_refused = False
+        except ResponseError as error:
+            if not self._is_refused:
+                log.warning("the log level is not followed: %s", error)
+            self._is_refused, raw = True, None
         level = read_level(raw)
         if (level or self._setting) != self._level:
             self._take_over(level or self._setting, "it was set" if level else "as in its settings")

@@ -177,6 +177,71 @@ def test_totals_are_those_of_the_metrics_and_percentiles_those_of_the_jobs(
         assert min(known) <= bucket_of(name, shown_s(median.inner_text())) <= max(known)
 
 
+def test_what_others_write_is_shown_as_text(page: Page, client: httpx.Client) -> None:
+    name = "<img src=x onerror=alert(1)><b>Eve</b>"
+    body = {"prompt": "Hi", "max_tokens": 2, "user": name}
+    job_id = client.post("/generate", json=body).json()["job_id"]
+    row = f'[data-job="{job_id}"]'
+    page.locator(f'{row} [data-state="completed"]').wait_for()
+    assert part(page, row, "user") == name
+    assert page.locator(f"{row} img, {row} b").count() == 0
+
+
+def test_a_report_of_the_experiments_is_shown_with_its_plots(page: Page) -> None:
+    page.locator("#report-list button").first.click()
+    report = page.locator("#report-dialog[open]")
+    report.locator("h1").wait_for()
+    assert report.locator("img").count() > 0
+    assert report.locator("img").first.evaluate("image => image.decode().then(() => image.width)")
+    assert report.locator("style, script, [style]").count() == 0
+    page.click("#report-close")
+    assert page.locator("#report-dialog").is_hidden()
+
+
+WORKER = {
+    **{"name": "w0", "incarnation": "w0.1", "host": "node", "state": "ready", "kv_usage": 0.1},
+    **{"slots": 8, "slots_used": 1},
+}
+QUEUED = [{"priority": "normal", "queued": 30, "expected_wait_s": 41.2}]
+FAILURE = {"name": "w9", "host": "node-9", "message": "no room for the model"}
+VIEW: dict[str, Any] = {
+    **{"at": 1000, "scope": "all", "workers": [WORKER], "failures": [], "warnings": []},
+    "queue": [{"priority": "normal", "queued": 0, "expected_wait_s": 0}],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "words"),
+    [
+        ({}, "good", ["nobody waits", "1 of 8 slots"]),
+        ({"workers": []}, "bad", ["Users wait", "no worker", "mini-vllm up"]),
+        ({"workers": [], "failures": [FAILURE]}, "bad", ["no room for the model", "node-9"]),
+        ({"workers": [WORKER | {"state": "loading"}]}, "busy", ["loading"]),
+        ({"workers": [WORKER | {"state": "waiting"}]}, "bad", ["wait for free cores"]),
+        ({"queue": QUEUED}, "bad", ["wait about 41 seconds", "30 jobs", "Add workers"]),
+        ({"queue": QUEUED, "failures": [FAILURE]}, "bad", ["41 seconds", "w9 fails to start"]),
+        ({"queue": QUEUED, "workers": None, "failures": None}, "bad", ["41 seconds"]),
+        ({"failures": [FAILURE]}, "busy", ["w9 fails to start", "node-9"]),
+        ({"workers": [WORKER, WORKER | {"name": "w1", "state": "lost"}]}, "busy", ["w1"]),
+        ({"workers": [WORKER | {"kv_usage": 0.97}]}, "busy", ["KV cache of w0 is 97 % full"]),
+        ({"share": 0.4}, "busy", ["CPU quota holds w0 back (40 %"]),
+        ({"points": [{"at": 990, "requests_per_s": 2, "errors_per_s": 1}]}, "busy", ["50 %"]),
+    ],
+)
+def test_one_sentence_says_whether_users_wait_why_and_what_to_do(
+    page: Page, changes: dict[str, Any], level: str, words: list[str]
+) -> None:
+    view = {name: value for name, value in (VIEW | changes).items() if name in VIEW}
+    verdict = page.evaluate(
+        "async ([view, points, share]) => (await import('/dashboard/static/verdict.js'))"
+        ".verdictOf(view, points, () => share)",
+        [view, changes.get("points", []), changes.get("share", 0)],
+    )
+    assert verdict["level"] == level
+    for word in words:
+        assert word in f"{verdict['text']} {verdict['action']}"
+
+
 def test_it_goes_on_after_the_gateway_was_killed(
     browser: Browser, pool: Up, client: httpx.Client
 ) -> None:

@@ -1,6 +1,7 @@
 import asyncio
 import json
 import logging
+from typing import Any
 
 import pytest
 from starlette.requests import ClientDisconnect
@@ -17,7 +18,12 @@ class Exchange:
         self.sent: list[Message] = []
         self.seen: list[Scope] = []
         headers = [(b"x-request-id", request_id.encode("latin-1"))]
-        self.scope = {"type": "http", "method": method, "path": path, "headers": headers}
+        self.scope: dict[str, Any] = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "headers": headers,
+        }
 
     def run(self, *failures: Exception) -> "Exchange":
         async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -65,4 +65,4 @@ def test_a_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
 
 def test_a_label_tells_machine_and_day() -> None:
     card = {"cpu": "Abacus", "cores": 2, "made_at": "2026-12-03T06:00:00+00:00"}
-    assert label_of(card) == "Abacus, 2 cores, 2026-12-03T06:00"
+    assert label_of(card) == "Abacus, 2 cores, 2026-12-03 06:00"

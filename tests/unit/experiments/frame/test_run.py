@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from cli.job import EXIT_INTERRUPTED
 from experiments.frame import command
 from experiments.frame.command import EXIT_WRONG, finish, run_studies
 from experiments.frame.probing import ProbeFailed
@@ -82,6 +83,15 @@ def test_ctrl_c_while_a_result_is_kept_ends_the_run_and_loses_nothing(
     (outcome,) = outcomes
     assert outcome.is_interrupted
     assert outcome.result["figures"] == {"count": 2}
+
+
+def test_the_last_line_is_told_of_a_run_that_was_interrupted_after_all_was_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcome = conduct(study_of(None, after=2), SETTING, None)
+    assert finish([outcome], outcome.result | {"is_interrupted": True}, []) == EXIT_INTERRUPTED
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["figures"] == {"count": 2}
 
 
 def test_figures_of_another_version_are_refused_before_anything_is_measured(

@@ -84,3 +84,16 @@ def test_what_was_interrupted_takes_the_place_of_nothing_whole(tmp_path: Path) -
         "kv-cache.json",
         "kv-cache-interrupted.json",
     }
+
+
+def test_words_stand_on_the_left_and_numbers_on_the_right(tmp_path: Path) -> None:
+    table = Table(("of", "figure", "value"), (("kv-cache", "slowdown", "28.6"), ("b", "c", "-")))
+    page = to_html([], [], table, "x")
+    assert '<td class="words">slowdown</td><td>28.6</td>' in page
+    assert "|---|---|--:|" in to_markdown([], [], table, "x")
+
+
+def test_no_figure_has_an_exponent(tmp_path: Path) -> None:
+    outcome = made(tmp_path)
+    outcome.result["headline"] = {"recomputed, s": 11590.07}
+    assert summary([outcome]).rows == (("kv-cache", "recomputed, s", "11590"),)

@@ -2,6 +2,7 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from redis.exceptions import ResponseError
 
 from shared.keys import LOG_LEVEL
 from shared.logs import set_level
@@ -14,9 +15,12 @@ class Store:
 
     def __init__(self, level: bytes | None = None) -> None:
         self.level = level
+        self.refusal: Exception | None = None
 
     def get(self, key: str) -> bytes | None:
         assert key == LOG_LEVEL
+        if self.refusal:
+            raise self.refusal
         return self.level
 
 
@@ -46,6 +50,20 @@ def test_a_level_is_taken_over_once_and_given_back() -> None:
         "the log level is info now, as in its settings; it was error",
     ]
     assert logging.getLogger("worker.service").getEffectiveLevel() == logging.INFO
+
+
+def test_a_refusal_is_said_once_and_the_setting_holds() -> None:
+    set_level("info")
+    follower, store = LevelFollower("info"), Store(b"debug")
+    with kept_lines() as lines:
+        follower.follow(store)  # type: ignore[arg-type]
+        store.refusal = ResponseError("WRONGTYPE")
+        follower.follow(store)  # type: ignore[arg-type]
+        follower.follow(store)  # type: ignore[arg-type]
+    assert messages(lines)[1:] == [
+        "the log level is not followed: ResponseError: WRONGTYPE",
+        "the log level is info now, as in its settings; it was debug",
+    ]
 
 
 def test_what_was_set_holds_for_our_own_and_others_are_heard_from_a_warning_on() -> None:
