@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -27,7 +28,7 @@ def newest(client: httpx.Client, page_jobs: int = _PAGE_JOBS) -> Iterator[Job]:
     before: str | None = None
     for _ in range(0, MAX_SCANNED_JOBS, page_jobs):
         params: dict[str, Any] = {"limit": page_jobs} | ({"before": before} if before else {})
-        page = ask(client, lambda params=params: client.get("/jobs", params=params)).json()
+        page = ask(client, partial(client.get, "/jobs", params=params)).json()
         yield from page["jobs"]
         before = page["next"]
         if before is None:

@@ -53,7 +53,7 @@ def workers_table(
         table.add_column(heading, justify="right", no_wrap=True)
     shown = workers if len(workers) <= max_rows else workers[: max(0, max_rows - 1)]
     for worker in shown:
-        cells = [
+        cells: list[str | Text] = [
             Text(one_line(worker["name"], 24 if is_wide else 16)),
             Text(worker["state"], style=_STATES.get(worker["state"], "red")),
             _cores(worker.get("cores") or ()),

@@ -1,6 +1,6 @@
 """Whether users wait, why, and what to do: one sentence each. Pure: the worst that is true is told.
 
-The dashboard says the same in the same words (``verdict.js``).
+The dashboard judges alike and in the same words (``api/dashboard/verdict.js``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +77,11 @@ def _long_queue(view: View, slow: Verdict | None) -> Verdict | None:
         text = f"Users wait: {jobs}, for how long is not known yet."
         return Verdict("busy", text, "Look again in a few seconds.")
     used, slots = _sum(_ready(view), "slots_used"), _sum(_ready(view), "slots")
-    why = f": all {slots} slots are used" if used >= slots else f" while {used} of {slots} are used"
+    why = (
+        f": all {slots} slots are used"
+        if used >= slots
+        else f" while {used} of {slots} slots are used"
+    )
     if view["workers"] is None:
         why, action = "", "Ask for less at once, or send what is not urgent with low priority."
     else:
@@ -114,7 +118,8 @@ def _requests_fail(view: View, points: Sequence[Point]) -> Verdict | None:
         return None
     share = _percent(errors / ended) if ended else "all"
     text = f"Of the requests that ended in the last minute, {share} failed."
-    return Verdict("busy", text, "The failed jobs below say why.")
+    action = "What they died of: mini-vllm jobs list --status failed, and jobs show ID."
+    return Verdict("busy", text, action)
 
 
 def _throttled(view: View, throttled: Mapping[str, float]) -> Verdict | None:
@@ -178,7 +183,7 @@ def _ready(view: View) -> list[Any]:
 
 
 def _num_queued(view: View, *priorities: str) -> int:
-    return _sum([row for row in view["queue"] if row["priority"] in priorities], "queued")
+    return sum(row["queued"] for row in view["queue"] if row["priority"] in priorities)
 
 
 def _longest_wait_s(view: View) -> float | None:

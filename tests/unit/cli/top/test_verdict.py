@@ -73,7 +73,7 @@ def test_suspects_are_told_and_hide_no_queue() -> None:
 
 
 def test_one_who_sees_no_workers_is_told_of_the_queue() -> None:
-    own = {"workers": None, "failures": None, "warnings": None}
+    own: dict[str, Any] = {"workers": None, "failures": None, "warnings": None}
     assert verdict(**own).text == "All well: nobody waits."
     found = verdict(**own, queue=queue(normal=(9, 600.0)))
     assert found.text == "Users wait about 10 minutes: 9 jobs in the queue."
