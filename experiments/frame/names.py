@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,12 +77,12 @@ def name_points(
     ]
     figure.draw_without_rendering()
     per_point = figure.dpi / 72
-    at = axes.transData.transform([(x, y) for _, x, y in named]) if named else []
+    at: Any = axes.transData.transform([(x, y) for _, x, y in named]) if named else []
     points = [
         Box(x, y, d * per_point, d * per_point)
         for (x, y), d in zip(at, diameters_points, strict=True)
     ]
-    crosses = axes.transData.transform(list(others)) if others else []
+    crosses: Any = axes.transData.transform(list(others)) if others else []
     boxes = [text.get_window_extent() for text in texts]
     placed = place(
         points,
