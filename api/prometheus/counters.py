@@ -6,8 +6,10 @@ from itertools import accumulate
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from api.fleet import Fleet
-from shared.histograms import BOUNDS_S
+from shared.errors import NoWorkerReady, QueueFull, RedisFull, TooManyJobs
+from shared.histograms import BOUNDS_S, empty_histogram
 from shared.metrics import Totals
+from shared.protocol import FinishReason
 
 PREFIX = "mini_vllm_"
 MODEL = "model_name"
@@ -29,10 +31,21 @@ _OF_A_MODEL = {
     "prompt_tokens": "Prompt tokens of requests that began.",
     "generation_tokens": "Tokens that were generated.",
 }
-#: Prefixes of counters by model, for families with one more label: that label, and what it tells.
+#: Prefixes of counters by model, for families with one more label: that label, what it tells, and the
+#: values that are there from the start, since a rate misses what a series begins with.
 _BY_LABEL = {
-    "ended_": ("request_success", "finished_reason", "Requests that ended, by how they did."),
-    "refused_": ("admission_rejections", "reason", "Requests that were not taken, by why."),
+    "ended_": (
+        "request_success",
+        "finished_reason",
+        "Requests that ended, by how they did.",
+        tuple(reason.value for reason in FinishReason),
+    ),
+    "refused_": (
+        "admission_rejections",
+        "reason",
+        "Requests that were not taken, by why.",
+        tuple(cls.code for cls in (QueueFull, TooManyJobs, RedisFull, NoWorkerReady)),
+    ),
 }
 _OF_ALL: dict[str, tuple[str, Callable[[Totals], float]]] = {
     "prefix_cache_queries": (
@@ -66,18 +79,21 @@ _OF_ALL: dict[str, tuple[str, Callable[[Totals], float]]] = {
 
 
 def counters_of(fleet: Fleet) -> Iterator[Metric]:
-    observed = fleet.observed
+    counters, models = fleet.observed.counters, fleet.depths_of
     for key, text in _OF_A_MODEL.items():
         family = CounterMetricFamily(PREFIX + key, text, labels=[MODEL])
-        for (model, name), value in sorted(observed.counters.items()):
-            if name == key:
-                family.add_metric([model], value)
+        counted = dict.fromkeys(models, 0) | {
+            m: n for (m, name), n in counters.items() if name == key
+        }
+        for model, value in sorted(counted.items()):
+            family.add_metric([model], value)
         yield family
-    for prefix, (key, label, text) in _BY_LABEL.items():
+    for prefix, (key, label, text, known) in _BY_LABEL.items():
         family = CounterMetricFamily(PREFIX + key, text, labels=[MODEL, label])
-        for (model, name), value in sorted(observed.counters.items()):
-            if name.startswith(prefix):
-                family.add_metric([model, name.removeprefix(prefix)], value)
+        values = {(model, prefix + name): 0 for model in models for name in known}
+        values |= {at: n for at, n in counters.items() if at[1].startswith(prefix)}
+        for (model, name), value in sorted(values.items()):
+            family.add_metric([model, name.removeprefix(prefix)], value)
         yield family
     for key, (text, value_of) in _OF_ALL.items():
         yield CounterMetricFamily(PREFIX + key, text, value=value_of(fleet.totals))
@@ -86,9 +102,9 @@ def counters_of(fleet: Fleet) -> Iterator[Metric]:
 def histograms_of(fleet: Fleet) -> Iterator[Metric]:
     for key, (name, text) in HISTOGRAMS.items():
         family = HistogramMetricFamily(PREFIX + name, text, labels=[MODEL])
-        for (model, of), histogram in sorted(fleet.observed.histograms.items()):
-            if of != key:
-                continue
+        seen = dict.fromkeys(fleet.depths_of, empty_histogram(key))
+        seen |= {m: row for (m, of), row in fleet.observed.histograms.items() if of == key}
+        for model, histogram in sorted(seen.items()):
             bounds = [*(str(float(bound)) for bound in BOUNDS_S[key]), "+Inf"]
             buckets = list(zip(bounds, accumulate(histogram.counts), strict=True))
             family.add_metric([model], buckets, histogram.sum_s)

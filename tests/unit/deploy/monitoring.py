@@ -1,4 +1,4 @@
-"""What a gateway exports, and what alert rules and dashboard ask of it, without any rule for them."""
+"""What a gateway exports, and what alert rules and dashboard ask of it. Knows no rule to be kept."""
 
 import json
 import re

@@ -85,6 +85,16 @@ def test_a_histogram_is_cumulative_over_the_living_and_the_dead() -> None:
     assert found[f"{name}_sum", (model,)] == pytest.approx(3.03)
 
 
+def test_what_has_not_happened_is_zero_from_the_start() -> None:
+    found = samples()
+    model = ("model_name", "m")
+    assert found["mini_vllm_request_success_total", (("finished_reason", "error"), model)] == 0
+    assert found["mini_vllm_admission_rejections_total", (model, ("reason", "redis_full"))] == 0
+    assert found["mini_vllm_generation_tokens_total", (model,)] == 0
+    assert found["mini_vllm_e2e_request_latency_seconds_count", (model,)] == 0
+    assert found["mini_vllm_e2e_request_latency_seconds_bucket", (("le", "+Inf"), model)] == 0
+
+
 def test_open_metrics_is_for_those_who_ask_for_it() -> None:
     body, content_type = text("application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
