@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from shared.histograms import bucket_of
-from tests.browser import chromium, dashboard, give_key, part, say, totals
+from tests.browser import DEADLINE_MS, chromium, dashboard, give_key, part, say, totals
 from tests.service import Up, wait_until
 
 USER_KEY, ADMIN_KEY = "mv-user-key-51ce", "mv-admin-key-0b7d"
@@ -170,7 +170,7 @@ def test_totals_are_those_of_the_metrics_and_percentiles_those_of_the_jobs(
     wait_until(agree, 20, "the page has the totals of /metrics")
     for name, title in (("ttft", "Time to first token"), ("e2e", "Time of a whole answer")):
         median = page.locator("figure", has_text=title).locator("b").first
-        median.filter(has_text=re.compile(r"^[0-9]")).wait_for(timeout=30_000)
+        expect(median).to_have_text(re.compile(r"^\d"), timeout=DEADLINE_MS)
         field = {"ttft": "ttft_s", "e2e": "total_s"}[name]
         measured = [job["timings"].get(field) for job in client.get("/jobs").json()["jobs"]]
         known = [bucket_of(name, duration_s) for duration_s in measured if duration_s]
