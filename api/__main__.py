@@ -17,7 +17,7 @@ from api.server import GRACE_S, Server
 from shared.errors import ServiceError
 from shared.exit_codes import EXIT_CONFIG
 from shared.exposure import check_exposure
-from shared.logs import configure_logging
+from shared.logs import begin_logging, configure_logging, say
 from shared.settings import Settings, load_settings
 
 _BACKLOG = 2048
@@ -25,6 +25,7 @@ _BACKLOG = 2048
 
 def main() -> int:
     options = _parser().parse_args()
+    begin_logging("gateway")
     ready_fd = options.ready_fd
     given = {k: v for k, v in vars(options).items() if v is not None and k != "ready_fd"}
     try:
@@ -32,15 +33,15 @@ def main() -> int:
         check_exposure(settings)
         app = create_app(settings)
     except ServiceError as error:
-        sys.stderr.write(f"{error.message}\n")
+        say(error.message, level=logging.CRITICAL)
         return EXIT_CONFIG
-    configure_logging("gateway", settings.log_level)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    configure_logging("gateway", settings.log_level, settings.log_format)
     try:
         listener = _listen(settings)
     except (OSError, UnicodeError) as error:
         reason = str(getattr(error, "strerror", None) or error).split(" (while", 1)[0]
-        sys.stderr.write(f"cannot listen on {settings.host}:{settings.port}: {reason}\n")
+        where = f"{settings.host}:{settings.port}"
+        say(f"cannot listen on {where}: {reason}", level=logging.CRITICAL)
         return 1
     signal.signal(signal.SIGTERM, _exit)  # uvicorn raises the signal again when it has stopped
     server = Server(_config(app, settings), app, ready_fd)
@@ -55,7 +56,7 @@ def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         app,
         http=bounded_http(settings),
         log_config=None,
-        access_log=settings.log_level == "debug",
+        access_log=False,
         timeout_graceful_shutdown=GRACE_S,
         lifespan="on",
         server_header=False,

@@ -12,14 +12,21 @@ from shared.errors import Forbidden, ServiceError, Unauthorized
 
 #: For load balancers and orchestrators, which have no key.
 OPEN_PATHS = frozenset({"/health", "/ready"})
+#: The page and what it is made of, which asks for the key itself; none of it is of the service.
+OPEN_PAGES = frozenset({"/dashboard", "/dashboard/"})
+_OPEN_FOLDER = "/dashboard/static/"
 METRICS_PATHS = frozenset({"/metrics", "/metrics/prometheus"})
-ADMIN_PATHS = METRICS_PATHS | {"/workers"}
+ADMIN_PATHS = METRICS_PATHS | {"/workers", "/admin/log-level"}
 
 
 def needs_key(keyring: Keyring, path: str) -> bool:
     """A gateway without keys asks for none, but for the metrics if they have their own."""
     has_own_key = path in METRICS_PATHS and keyring.metrics is not None
-    return path not in OPEN_PATHS and (not keyring.is_open or has_own_key)
+    return not _is_open(path) and (not keyring.is_open or has_own_key)
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN_PATHS or path in OPEN_PAGES or path.startswith(_OPEN_FOLDER)
 
 
 def authorize(keyring: Keyring, path: str, key: str | None) -> Caller:

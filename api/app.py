@@ -25,8 +25,13 @@ from api.job_reads import read_job
 from api.job_view import JobView
 from api.keyring import ANYBODY, Keyring
 from api.limits import BodyLimit, BodyLimits
+from api.live.board import Board
+from api.live.history import HistoryWriter
+from api.live.reports import Reports
+from api.live.sight import SightReader
 from api.model_reads import ModelReader
 from api.openapi import describe_in_openapi
+from api.page_files import FOLDER, read_page_files
 from api.query import refuse_unknown_parameters
 from api.rate import limit_rate
 from api.request_id import RequestId
@@ -35,9 +40,12 @@ from api.routes import (
     cache,
     chat_completions,
     completions,
+    dashboard,
     files,
     generate,
     jobs,
+    live,
+    log_level,
     metrics,
     models,
     status,
@@ -51,6 +59,7 @@ from api.webhooks import WebhookSender
 from shared.admission import Limits
 from shared.broker import Broker
 from shared.connection import COMMAND_TIMEOUT_S, READ_TIMEOUT_S, connect, connect_async
+from shared.logs.level import LevelFollower
 from shared.models import model_name
 from shared.recovery import Sweeper
 from shared.settings import Settings
@@ -79,7 +88,19 @@ def create_app(settings: Settings) -> FastAPI:
     )
     checks = [Depends(limit_rate), Depends(refuse_unknown_parameters)]
     openai = (chat_completions, completions, models, files, batches)
-    for routes in (generate, jobs, stream, *openai, cache, metrics, status, tokens):
+    for routes in (
+        generate,
+        jobs,
+        stream,
+        *openai,
+        cache,
+        metrics,
+        log_level,
+        status,
+        tokens,
+        live,
+        dashboard,
+    ):
         app.include_router(routes.router, dependencies=checks)
     install_error_handlers(app)
     json_paths = ("/generate", cache.PATH, *ENDPOINTS, *TOKEN_PATHS)
@@ -91,6 +112,7 @@ def create_app(settings: Settings) -> FastAPI:
         streamed_s={("POST", "/v1/files"): settings.file_deadline_s},
     )
     app.state.body_budget = BodyBudget(settings.max_inflight_body_bytes)
+    app.state.page_files = read_page_files(FOLDER)
     app.add_middleware(BodyLimit, limits=limits, budget=app.state.body_budget)
     keyring = app.state.keyring = Keyring.from_settings(settings)
     describe_in_openapi(app, settings, keyring)
@@ -122,11 +144,21 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         complaints = Complaints(settings.redis_url)
         hub = Hub(streams, reads, uuid4().hex, complaints)
         sweeper = Sweeper.from_settings(settings)
-        upkeep = Upkeep(client, broker, sweeper, complaints, result_ttl_s=settings.result_ttl_s)
+        upkeep = Upkeep(
+            client,
+            broker,
+            sweeper,
+            complaints,
+            result_ttl_s=settings.result_ttl_s,
+            follow_level=LevelFollower(settings.log_level).follow,
+        )
         drain = Drain(settings.stream_grace_s)
         asking = Asking(waits, reads, complaints)
         models = ModelReader(reads, model, settings.model, settings.worker_grace_s)
         files = FileStore(settings.files_folder, settings.file_store_max_bytes)
+        reports = Reports.from_settings(settings)
+        board = Board(reads, SightReader(reads, model, models, reports), complaints)
+        writer = HistoryWriter(reads, model, complaints)
         holder = BatchHolder(BatchTools(settings, reads, broker, models, files, drain))
         gateway = Gateway(
             settings,
@@ -142,6 +174,8 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
             asking,
             files,
             holder,
+            board,
+            reports,
         )
 
         def read_any_job(job_id: str) -> Awaitable[JobView]:
@@ -149,7 +183,8 @@ async def running_gateway(settings: Settings) -> AsyncIterator[Gateway]:
 
         sender = WebhookSender(reads, settings, read_any_job, complaints)
         tidying = keep_tidy(files, reads)
-        runs = (hub.run(), upkeep.run(), holder.run(), tidying, asking.run(), sender.run())
+        jobs_runs = (hub.run(), upkeep.run(), holder.run(), tidying, asking.run(), sender.run())
+        runs = (*jobs_runs, board.run(), writer.run())
         stack.push_async_callback(_end, [asyncio.create_task(run) for run in runs])
         yield gateway
 

@@ -1,7 +1,7 @@
 """What a running gateway holds, and how a route gets at it."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 from redis.asyncio import Redis as AsyncRedis
@@ -13,11 +13,15 @@ from api.drain import Drain
 from api.files.store import FileStore
 from api.hub import Hub
 from api.keyring import Caller
+from api.live.reports import Reports
 from api.model_reads import ModelReader
 from api.upkeep import Upkeep
 from api.vitals import Vitals
 from shared.broker import Broker
 from shared.settings import Settings
+
+if TYPE_CHECKING:  # it reads jobs, which a gateway is asked for
+    from api.live.board import Board
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Gateway:
     asking: Asking
     files: FileStore
     batches: BatchHolder
+    board: "Board"
+    reports: Reports
 
 
 def _gateway(request: Request) -> Gateway:

@@ -146,7 +146,7 @@ def install_error_handlers(app: FastAPI) -> None:
 async def _on_service_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
     if status_of(error) == 500 and not isinstance(error, JobFailed):
-        log.error("%s: %s", error.code, error.message, exc_info=error)
+        log.error("a request failed: %s", error.code, exc_info=error)
         error = InternalError()
     return error_response(error)
 

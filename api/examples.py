@@ -144,6 +144,56 @@ METRICS_TEXT = """\
 mini_vllm_generation_tokens_total{model_name="smollm2"} 456.0
 """
 
+POINT = {
+    "at": 1767268800.002,
+    "tokens_per_s": 53.3,
+    "prompt_tokens_per_s": 31.2,
+    "requests_per_s": 0.4,
+    "errors_per_s": 0.0,
+    "running": 1,
+    "queued": 1,
+    "ttft_p50_s": 0.19,
+    "ttft_p90_s": 0.44,
+    "ttft_p99_s": 0.494,
+    "itl_p50_s": 0.0177,
+    "itl_p90_s": 0.0239,
+    "itl_p99_s": 0.0487,
+    "e2e_p50_s": 0.9,
+    "e2e_p90_s": 1.8,
+    "e2e_p99_s": 1.98,
+}
+
+
+def _queue(priority: str, queued: int, wait_s: float | None) -> dict[str, Any]:
+    return {"priority": priority, "queued": queued, "expected_wait_s": wait_s}
+
+
+VIEW: dict[str, Any] = {
+    "at": 1767268805.1,
+    "scope": "all",
+    "model": "smollm2",
+    "models": ["smollm2"],
+    "workers": [WORKER],
+    "failures": [FAILURE],
+    "warnings": [],
+    "queue": [
+        _queue("high", 0, 0.0),
+        _queue("normal", 1, 0.3),
+        _queue("low", 0, 0.3),
+        _queue("suspect", 0, None),
+    ],
+    "running": 1,
+    "jobs": [SUMMARY],
+    "totals": {
+        "completed": 12,
+        "failed": 0,
+        "cancelled": 0,
+        "generated_tokens": 456,
+        "prompt_tokens": 396,
+    },
+    "reports": [],
+}
+
 MODEL = {
     "id": "smollm2",
     "object": "model",
@@ -197,6 +247,7 @@ CONTENT = {"content": "The sea"}
 PROMPT = {"prompt": "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"}
 
 ALIVE = {"status": "alive"}
+LOG_LEVEL = {"level": "debug"}
 READY = {"status": "ready", "workers_ready": 1}
 
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection, Mapping
 
 from api.sse import Frame, render
+from shared.logs import about
 from shared.protocol import EndEvent, Event, StartEvent, TokenEvent
 from shared.stream import parse_entry
 
@@ -32,7 +33,8 @@ class FollowedJob:
         try:
             event = parse_entry(fields)
         except (KeyError, ValueError):
-            log.exception("job %s: entry %r cannot be read", self.job_id, entry_id)
+            words = "job %s: entry %r cannot be read"
+            log.exception(words, self.job_id, entry_id, extra=about(job=self.job_id))
             return
         if self.has_ended:
             return

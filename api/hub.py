@@ -18,6 +18,7 @@ from api.complaints import Complaints
 from api.followed_job import FollowedJob
 from shared.connection import RedisError, ResponseError
 from shared.keys import NEWS, job_key, stream_key, wake_key
+from shared.logs import about
 
 log = logging.getLogger(__name__)
 
@@ -160,8 +161,10 @@ class Hub:
             reply: Any = await self._client.xread(cursors, count=_MAX_ENTRIES)
         except ResponseError as error:
             if len(jobs) == 1:
-                log.error("job %s: its stream cannot be read: %s", job_ids, error)
-                next(iter(jobs.values())).finish()
+                (job,) = jobs.values()
+                words = "job %s: its stream cannot be read: %s"
+                log.error(words, job.job_id, error, extra=about(job=job.job_id))
+                job.finish()
             for job in jobs.values() if len(jobs) > 1 else ():  # the others are not to suffer
                 await self._read_streams([job.job_id])
             return

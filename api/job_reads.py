@@ -13,6 +13,7 @@ from api.job_view import JobSummary, JobView, end_of, summarize, view
 from api.keyring import Caller, Role
 from shared.errors import BadRequest, JobNotFound
 from shared.keys import job_key, jobs_key, stream_key, webhook_key, worker_key
+from shared.logs import note_job
 from shared.protocol import JobStatus, WorkerReport
 from shared.stream import JobRecord, Transcript, read_transcript
 from shared.webhooks.deliveries import job_delivery_id, read_state
@@ -66,6 +67,7 @@ async def read_events(reads: Redis, job_id: str, caller: Caller) -> tuple[JobRec
 def check_job_id(job_id: str) -> str:
     if not JOB_ID.fullmatch(job_id):
         raise JobNotFound()
+    note_job(job_id)
     return job_id
 
 

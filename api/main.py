@@ -7,11 +7,14 @@ head: ``python -m api`` does.
 from fastapi import FastAPI
 
 from api.app import create_app
+from shared.logs import configure_logging
 from shared.settings import load_settings
 
 
 def make_app() -> FastAPI:
-    return create_app(load_settings())
+    settings = load_settings()
+    configure_logging("gateway", settings.log_level, settings.log_format)
+    return create_app(settings)
 
 
 app = make_app()

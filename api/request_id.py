@@ -1,11 +1,12 @@
-"""The outermost middleware: every request has an id and every failure an answer.
+"""The outermost middleware: every request has an id, a line in the log, and every failure an answer.
 
-``X-Request-Id`` is taken from the client if it is sane, and returned on every response. HEAD is
-answered as GET without the body, which the server leaves out.
+``X-Request-Id`` is taken from the client if it is sane, returned on every response, and in all that is
+logged meanwhile. HEAD is answered as GET without the body, which the server leaves out.
 """
 
 import logging
 import re
+import time
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -14,10 +15,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import error_response
 from shared.errors import InternalError
+from shared.logs import about, concerning
 
 log = logging.getLogger(__name__)
 
 _SANE = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+#: Asked every few seconds by machines: that they are answered well is no news.
+_PROBED = frozenset({"/health", "/ready", "/metrics", "/metrics/prometheus"})
+_MAX_PATH_CHARS = 200
 
 
 class RequestId:
@@ -30,12 +35,12 @@ class RequestId:
             return
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _SANE.fullmatch(given) else uuid4().hex
-        has_started = False
+        began_s, status = time.monotonic(), 0
 
         async def send_with_id(message: Message) -> None:
-            nonlocal has_started
+            nonlocal status
             if message["type"] == "http.response.start":
-                has_started = True
+                status = message["status"]
                 MutableHeaders(scope=message)["X-Request-Id"] = request_id
             await send(message)
 
@@ -43,11 +48,24 @@ class RequestId:
         # A stream would go on to its end for a HEAD: that one stays 405.
         if scope["method"] == "HEAD" and not scope["path"].endswith("/stream"):
             inner["method"] = "GET"
-        try:
-            await self._app(inner, receive, send_with_id)
-        except ClientDisconnect:
-            log.debug("%s %s: the client left", scope["method"], scope["path"])
-        except Exception:
-            log.exception("%s %s failed, request %s", scope["method"], scope["path"], request_id)
-            if not has_started:
-                await error_response(InternalError())(scope, receive, send_with_id)
+        with concerning(request_id=request_id):
+            try:
+                await self._app(inner, receive, send_with_id)
+            except ClientDisconnect:
+                log.debug("the client left")
+            except Exception:
+                log.exception("a request failed")
+                if not status:
+                    await error_response(InternalError())(scope, receive, send_with_id)
+            finally:
+                _log_access(scope, status, time.monotonic() - began_s)
+
+
+def _log_access(scope: Scope, status: int, duration_s: float) -> None:
+    """Without the query, which may be anything; a status of 0: the client left before the answer."""
+    method, path, ms = scope["method"], scope["path"][:_MAX_PATH_CHARS], round(duration_s * 1000, 1)
+    is_dull = path in _PROBED and status < 400
+    told = about(method=method, path=path, status=status, duration_ms=ms)
+    words = "%s %s %d in %g ms"
+    level = logging.DEBUG if is_dull else logging.INFO
+    log.log(level, words, method, path, status, ms, extra=told)

@@ -59,6 +59,7 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         gateway = self._gateway
         if gateway and gateway.drain.is_requested:
+            gateway.board.close()  # whoever watches is for no job's sake here
             num_followers = gateway.hub.num_followers
             self._tell(num_followers, gateway.drain.grace_s)
             if gateway.drain.is_over(num_followers, time.monotonic()):
@@ -68,6 +69,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._gateway:
             self._gateway.hub.close()
+            self._gateway.board.close()
         await super().shutdown(sockets)
 
     def _tell(self, num_followers: int, grace_s: float) -> None:

@@ -14,6 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from api.complaints import Complaints
 from shared.broker import Broker
 from shared.keys import OWNERS, job_key, jobs_key
+from shared.logs import about
+from shared.logs.losses import log_lost
 from shared.recovery import Sweeper
 
 log = logging.getLogger(__name__)
@@ -32,12 +34,14 @@ class Upkeep:
         complaints: Complaints,
         *,
         result_ttl_s: int,
+        follow_level: Callable[[Redis], None],
     ) -> None:
         self._client = client
         self._broker = broker
         self._sweeper = sweeper
         self._complaints = complaints
         self._result_ttl_s = result_ttl_s
+        self._follow = follow_level
         self._tidied_s = float("-inf")
         self._failing: set[str] = set()
 
@@ -48,7 +52,7 @@ class Upkeep:
 
     def round(self, now_s: float) -> None:
         """Blocking. ``now_s`` is monotonic. What fails keeps none of the rest from being done."""
-        steps = [self._sweep, self._expire]
+        steps = [self._sweep, self._expire, self._follow_level]
         if now_s - self._tidied_s >= TIDY_EVERY_S:
             steps += [self._mend, self._broker.tidy_registries, self._forget_expired_jobs]
             self._tidied_s = now_s
@@ -68,15 +72,19 @@ class Upkeep:
 
     def _sweep(self) -> None:
         for incarnation, job_ids in self._sweeper.sweep(self._client).items():
-            log.warning("worker %s is lost; %d jobs of its moved", incarnation, len(job_ids))
+            log_lost(incarnation, job_ids)
 
     def _expire(self) -> None:
         for job_id in self._broker.expire():
-            log.info("job %s: its deadline passed in the queue", job_id)
+            log.info("job %s: its deadline passed in the queue", job_id, extra=about(job=job_id))
+
+    def _follow_level(self) -> None:
+        self._follow(self._client)
 
     def _mend(self) -> None:
         for job_id in self._broker.mend():
-            log.warning("job %s: it was in no queue and on no worker", job_id)
+            words = "job %s: it was in no queue and on no worker"
+            log.warning(words, job_id, extra=about(job=job_id))
 
     def _forget_expired_jobs(self) -> None:
         owners: Any = self._client.smembers(OWNERS)

@@ -20,6 +20,7 @@ from api.webhook_payload import job_data, payload
 from api.webhook_target import NotTaken, Refused, WebhookTarget
 from shared.connection import RedisError
 from shared.errors import JobNotFound
+from shared.logs import about
 from shared.settings import Settings
 from shared.webhooks.deliveries import Delivery, settle, take_due
 from shared.webhooks.retries import delay_s
@@ -105,7 +106,8 @@ class WebhookSender:
         except RedisError:
             raise  # it comes due again when its lease is over
         except Exception:
-            log.exception("webhook %s failed inside the gateway", delivery.delivery_id)
+            told = about(job=delivery.job_id or None)
+            log.exception("webhook %s failed inside the gateway", delivery.delivery_id, extra=told)
             await self._failed(delivery, "it failed inside the gateway", may_retry=True)
         else:
             await self._settle(delivery, "delivered")
@@ -132,6 +134,7 @@ class WebhookSender:
             _host(delivery.url),
             delivery.attempt,
             error,
+            extra=about(job=delivery.job_id or None),
         )
         await self._settle(delivery, "dropped", error=error)
 

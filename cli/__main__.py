@@ -1,6 +1,7 @@
 """The command line: what can be asked, and how what goes wrong is said. The doing is elsewhere."""
 
 import hashlib
+import logging
 import os
 import secrets
 import sys
@@ -13,8 +14,11 @@ from cli import batch as batch_commands
 from cli import cache as cache_commands
 from cli import model as model_commands
 from cli.bench.app import bench
+from cli.jobs import commands as jobs_commands
+from cli.top.command import top
 from cli.tune import commands as tune_commands
 from shared.errors import ServiceError
+from shared.logs import begin_logging, say
 from shared.settings import Settings, load_settings
 
 EXIT_FAILED = 1
@@ -29,8 +33,10 @@ app = typer.Typer(
     "Every setting can also be given as MINI_VLLM_<NAME> in the environment.",
 )
 app.add_typer(model_commands.app, name="model")
+app.add_typer(jobs_commands.app, name="jobs")
 app.add_typer(batch_commands.app, name="batch")
 app.add_typer(cache_commands.app, name="cache")
+app.command()(top)
 app.command()(bench)
 app.add_typer(tune_commands.app, name="tune")
 
@@ -87,6 +93,7 @@ def up(
     """
     from cli import up as up_command
 
+    begin_logging("up")
     given: dict[str, Any] = {"model": model, "host": host, "port": port, "redis_url": redis_url}
     given["data_dir"] = data_dir.absolute() if data_dir else None
     given["insecure"] = insecure or None
@@ -182,13 +189,13 @@ def main() -> None:
     try:
         app()
     except ServiceError as error:
-        print(f"error: {error.message}", file=sys.stderr)
+        say(error.message, head="error: ", level=logging.CRITICAL)
         sys.exit(EXIT_FAILED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
     except OSError as error:  # a file or folder that the words above do not foresee
-        print(f"error: {error}", file=sys.stderr)
+        say(str(error), head="error: ", level=logging.CRITICAL)
         sys.exit(EXIT_FAILED)
 
 

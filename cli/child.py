@@ -1,5 +1,6 @@
 """One supervised process: how it is started, what it announced, and its last words."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -12,6 +13,9 @@ from dataclasses import dataclass, field
 
 from cli.policy import RestartPolicy, counts_as_death
 from cli.watch import Watch
+from shared.logs import about, is_json
+
+log = logging.getLogger(__name__)
 
 _NUM_LAST_WORDS = 12
 _TETHER = [sys.executable, "-P", "-m", "cli.tether"]
@@ -54,8 +58,8 @@ class Child:
             ],
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            stdout=sys.stderr,
+            stderr=subprocess.STDOUT,
+            stdout=subprocess.PIPE,
             pass_fds=[write_fd, *self.inherits],
             start_new_session=True,
         )
@@ -91,8 +95,8 @@ class Child:
         code = self.process.returncode
         for ear in self._ears:
             ear.join(timeout=2)
-        if self.process.stderr:
-            self.process.stderr.close()
+        if self.process.stdout:
+            self.process.stdout.close()
         self.process = None
         if self.on_death:
             self.on_death(counts_as_death(code, self.is_condemned))
@@ -105,9 +109,13 @@ class Child:
                 self.announced.append(line.strip())
 
     def _hear_errors(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stderr is not None
-        for line in process.stderr:
+        assert process.stdout is not None
+        for line in process.stdout:
             self.last_words.append(line.decode(errors="replace").rstrip())
+            if is_json() and not line.startswith(b"{"):
+                # A library's, or a last word: it is no event by itself.
+                log.warning("%s", self.last_words[-1], extra=about(said_by=self.name))
+                continue
             # NOTE: a child blocks on a full pipe, so this reads on when nobody reads ours.
             with suppress(OSError):
                 sys.stderr.buffer.write(line)

@@ -7,10 +7,8 @@ from typing import Any
 
 import httpx
 
-from cli.job import EXIT_INTERRUPTED, check_completed, follow, submit
+from cli.job import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, check_completed, follow, submit
 from cli.service import make_client
-
-EXIT_BROKEN_PIPE = 141
 
 
 def generate(

@@ -2,7 +2,6 @@
 the service is busy or away for a while."""
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,18 +10,14 @@ from uuid import uuid4
 
 import httpx
 
-from cli.service import (
-    MAX_OUTAGE_S,
-    RETRY_PAUSE_S,
-    RequestFailed,
-    message_of,
-    retry_after_s,
-)
+from cli.asking import ask
+from cli.service import MAX_OUTAGE_S, RETRY_PAUSE_S, RequestFailed, message_of
 from cli.sse import ServerSentEvent, read_events
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 #: What shells say of a program that Ctrl-C ended.
 EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +28,16 @@ class JobEvent:
 
 def submit(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
     """Asks again while the service is busy or away: the idempotency key makes it one job."""
-    headers, end_s = {"Idempotency-Key": uuid4().hex}, time.monotonic() + MAX_OUTAGE_S
-    while True:
+    headers = {"Idempotency-Key": uuid4().hex}
+
+    def send() -> httpx.Response:
         try:
-            response = client.post(path, json=body, headers=headers)
+            return client.post(path, json=body, headers=headers)
         except UnicodeEncodeError:
             raise RequestFailed("the prompt is not valid UTF-8 text") from None
-        except httpx.ConnectError:
-            raise RequestFailed(
-                f"nothing answers at {client.base_url}; start it with: make up (or: mini-vllm up)"
-            ) from None
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise RequestFailed(f"{client.base_url}: {error}") from None
-        except httpx.TransportError as error:
-            wait_s, problem = RETRY_PAUSE_S, f"{client.base_url}: {error or type(error).__name__}"
-        else:
-            if response.status_code in (httpx.codes.ACCEPTED, httpx.codes.OK):
-                job: dict[str, Any] = response.json()
-                return job
-            problem = message_of(response)
-            if response.status_code not in (429, 503):
-                raise RequestFailed(problem)
-            wait_s = retry_after_s(response)
-        if time.monotonic() + wait_s > end_s:
-            raise RequestFailed(problem)
-        print(f"{problem} Trying again in {wait_s:g} s.", file=sys.stderr)
-        time.sleep(wait_s)
+
+    job: dict[str, Any] = ask(client, send).json()
+    return job
 
 
 def follow(client: httpx.Client, job: dict[str, Any]) -> Iterator[JobEvent]:

@@ -42,6 +42,8 @@ class Pool:
             "MINI_VLLM_PREFILL_CHUNK_TOKENS": str(settings.prefill_chunk_tokens),
             "MINI_VLLM_TUNE": "0",  # a record, if any, is in the settings already
             "MINI_VLLM_DATA_DIR": str(settings.data_dir),
+            "MINI_VLLM_LOG_FORMAT": settings.log_format,
+            "MINI_VLLM_LOG_LEVEL": settings.log_level,
             "MINI_VLLM_INSECURE": str(int(settings.insecure)),
         }
         self._sweeper = Sweeper.from_settings(settings)

@@ -1,13 +1,12 @@
 """What workers need before they start, where no `up` sees to it: in containers, say."""
 
-import sys
-
 from cli.convert import convert
 from cli.progress import byte_progress
 from cli.pull import has_model, pull
 from cli.tune.first import prepare_record
 from shared.converted import weights_path
 from shared.errors import UnknownModel
+from shared.logs import say
 from shared.models import KNOWN_MODELS, resolve_model
 from shared.settings import Settings
 
@@ -21,7 +20,7 @@ def prepare(settings: Settings) -> None:
     try:
         model = resolve_model(settings.model, settings.model_dir)
     except UnknownModel as error:
-        print(f"nothing is prepared: {error.message}", file=sys.stderr)
+        say(f"nothing is prepared: {error.message}")
         return
     try:
         weights_path(model, settings.weight_format, settings.model_dir)

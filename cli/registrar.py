@@ -3,7 +3,7 @@
 In a thread of its own, since a Redis that hangs must not keep the supervisor from its children.
 """
 
-import sys
+import logging
 from collections.abc import Callable
 from threading import Condition, Thread
 
@@ -12,6 +12,7 @@ from redis import Redis
 from cli.leftovers import as_text
 from shared.connection import connect
 from shared.keys import WORKERS
+from shared.logs import say
 
 _EVERY_S = 1.0
 #: How long one command may take, and how long a burial is waited for.
@@ -54,7 +55,8 @@ class Registrar:
             )
             if incarnation in self._unburied:
                 self._problem = self._problem or TimeoutError("no answer yet")
-                print(f"up: {incarnation} is buried later: {self._problem}", file=sys.stderr)
+                words = f"{incarnation} is buried later: {self._problem}"
+                say(words, head="up: ", level=logging.WARNING)
 
     def has_left(self, incarnation: str) -> bool:
         """It was among the living and no longer is. ``False`` while Redis does not answer."""

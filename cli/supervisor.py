@@ -4,8 +4,8 @@ One loop in one thread: it wakes for a signal or after a short pause, kills what
 reaps, restarts what its policy allows, and says when all have announced themselves.
 """
 
+import logging
 import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from threading import Event
@@ -13,6 +13,7 @@ from types import FrameType
 
 from cli.child import Child
 from shared.errors import SetupError
+from shared.logs import say
 
 _POLL_S = 0.05
 _LOOK_EVERY_S = 0.5
@@ -93,7 +94,8 @@ class Supervisor:
         self._next_look_s = now_s + _LOOK_EVERY_S
         for child in self._children:
             if complaint := child.complaint(now_s):
-                print(f"up: {child.name} {complaint}: it is killed", file=sys.stderr)
+                words = f"{child.name} {complaint}: it is killed"
+                say(words, head="up: ", level=logging.WARNING)
                 child.is_condemned = True
                 child.signal(signal.SIGKILL)
 

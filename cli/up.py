@@ -28,6 +28,7 @@ from shared.exposure import check_exposure
 from shared.footprint import footprint_of
 from shared.gguf_header import read_facts
 from shared.login import login_problem
+from shared.logs import configure_logging, say
 from shared.models import resolve_model
 from shared.redis_url import shown_url
 from shared.settings import Settings
@@ -38,6 +39,7 @@ _DRAIN_MARGIN_S = 10.0
 
 def run(settings: Settings, *, workers: int | None, threads: int | None, own_redis: bool) -> None:
     """Returns after an orderly end. Raises ``SetupError`` with the reason for any other."""
+    configure_logging("up", settings.log_level, settings.log_format)
     check_exposure(settings)
     with _locked(settings.data_dir):
         _check_port(settings.host, settings.port)
@@ -78,7 +80,7 @@ def _supervise(settings: Settings, pool: Pool) -> None:
             print(_what_to_try(pool.url), flush=True)
         supervisor.run_until(lambda: False)
         if supervisor.num_stop_requests == 1:
-            print("draining: running jobs may finish; Ctrl-C again ends at once", file=sys.stderr)
+            say("draining: running jobs may finish; Ctrl-C again ends at once")
     finally:
         run_file.unlink(missing_ok=True)
         supervisor.num_stop_requests = max(1, supervisor.num_stop_requests)
@@ -145,10 +147,9 @@ def _plan(settings: Settings, workers: int | None, threads: int | None) -> Layou
         workers,
         threads,
     )
-    print(
+    say(
         f"{model.name}: {layout.workers} workers x {layout.threads} threads on {len(cores)} cores, "
-        f"{settings.slots} slots each, KV cache {footprint.kv_cache_bytes / 1e6:.0f} MB per worker",
-        file=sys.stderr,
+        f"{settings.slots} slots each, KV cache {footprint.kv_cache_bytes / 1e6:.0f} MB per worker"
     )
     return layout
 

@@ -10,7 +10,8 @@ from itertools import pairwise
 
 _ATTEMPT = re.compile(
     r" (?P<worker>worker-\d+) INFO \S+: job (?P<job>[0-9a-f]{32}): attempt (?P<number>\d+)"
-    r"(?P<alone>, alone)?.*?(?:, goes on after (?P<known>\d+) tokens)?(?:, request \S+)?$"
+    r"(?P<alone>, alone)?.*?(?:, goes on after (?P<known>\d+) tokens)?(?:, request \S+)?"
+    r"(?:, user .*)?(?: \w+=\S+)*$"
 )
 
 

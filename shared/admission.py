@@ -45,6 +45,17 @@ def retry_after_s(num_queued: int, service_ms: int, slots: int) -> int:
     return min(_MAX_RETRY_AFTER_S, max(1, math.ceil(per_job_s * num_queued / 2)))
 
 
+def expected_wait_s(num_ahead: int, service_ms: int, slots: int, num_free: int) -> float | None:
+    """Until a job with so many before it begins: none while a slot is free for it, then ``slots`` jobs
+    at once, each of which takes ``service_ms`` on average (0: nobody knows). ``None``: nobody can say."""
+    num_to_end = num_ahead - num_free + 1
+    if slots < 1:
+        return None
+    if num_to_end <= 0:
+        return 0.0
+    return service_ms / 1000 * num_to_end / slots if service_ms > 0 else None
+
+
 def refusal_of(reply: list[Any], limits: Limits, model: str) -> ServiceError:
     """What ``submit.lua`` says when it does not take a job."""
     match reply[0]:

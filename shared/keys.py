@@ -56,8 +56,17 @@ BATCHES = PREFIX + "batches"
 #: Set of the ids of batches that have not ended, or of whose end nobody has told yet.
 OPEN_BATCHES = PREFIX + "open-batches"
 
+#: Stream: what the service did in each stretch of the last hour (field ``p``, JSON), for the dashboard.
+HISTORY = PREFIX + "history"
+
+#: String: the totals as they were at the last point of ``HISTORY`` (JSON).
+HISTORY_SAMPLE = PREFIX + "history-sample"
+
 #: String: what makes job ids of idempotency keys unguessable; drawn once.
 SECRET = PREFIX + "secret"
+
+#: String: the log level of all processes, where an operator has set one.
+LOG_LEVEL = PREFIX + "log-level"
 
 
 def queue_name(model: str, priority: str) -> str:
@@ -163,3 +172,13 @@ def batch_lease_key(batch_id: str) -> str:
 def file_readers_key(file_id: str) -> str:
     """Set: ids of the batches that have not ended and read this file."""
     return f"{PREFIX}file-readers:{file_id}"
+
+
+def history_turn_key(bucket: int) -> str:
+    """String with a TTL: a gateway has taken the sample of these seconds."""
+    return f"{PREFIX}history-turn:{bucket}"
+
+
+def service_key(model: str) -> str:
+    """List: how long the latest completed jobs of a model ran, in ms, newest first."""
+    return f"{PREFIX}service-ms:{model}"

@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import SetupError
+from shared.logs import Level, LogFormat
 from shared.protocol import (
     MESSAGES_CEILING,
     PROMPT_CHARS_CEILING,
@@ -70,7 +71,8 @@ class Settings(Basics):
         default_factory=_host_dir, description="core leases and snapshots of this host"
     )
     model_dir: Path = Field(default_factory=lambda: _cache_dir() / "models")
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: Level = "info"
+    log_format: LogFormat = Field("text", description="text: for people; json: an object a line")
 
     result_ttl_s: int = Field(86_400, ge=1, description="how long a finished job can be read")
     max_body_bytes: int = Field(

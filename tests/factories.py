@@ -10,6 +10,7 @@ from worker.prefix_cache import PrefixCache
 from worker.reuse import Rules
 from worker.sequence import JobTimes
 from worker.snapshots.shelf import Shelf
+from worker.step_figures import StepFigures
 
 
 class Clock:
@@ -53,6 +54,7 @@ def make_engine(
     sharing: Sharing = "key",
     checkpoint_s: float = 1e9,
     has_cache: bool = True,
+    step_figures: StepFigures | None = None,
 ) -> tuple[Engine, Clock]:
     clock = Clock()
     pace, figures = FixedPace(budget_tokens), CacheFigures()
@@ -75,6 +77,7 @@ def make_engine(
         pace=pace,
         cache=cache if has_cache else None,
         figures=figures,
+        step_figures=step_figures,
         clock=clock,
     )
     return engine, clock

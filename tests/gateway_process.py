@@ -1,4 +1,4 @@
-"""``python -m api`` as a subprocess, on a free port."""
+"""``python -m api`` as a subprocess, on a free port, or on that of one before it."""
 
 import os
 import signal
@@ -20,6 +20,7 @@ def command(*flags: str) -> list[str]:
 class GatewayProcess:
     def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
         self._process = process
+        self.port = str(port)
         self.url = f"http://127.0.0.1:{port}"
 
     def client(self) -> httpx.Client:
@@ -35,19 +36,19 @@ class GatewayProcess:
 
 
 @contextmanager
-def running(redis_url: str, **environment: str) -> Iterator[GatewayProcess]:
+def running(redis_url: str, /, on_port: str = "0", **environment: str) -> Iterator[GatewayProcess]:
     """Ended however the test ends. Jobs are taken as if a worker had been there a moment ago."""
     serve(connect(redis_url), "smollm2")
-    with started(redis_url, **environment) as gateway:
+    with started(redis_url, on_port, **environment) as gateway:
         yield gateway
 
 
 @contextmanager
-def started(redis_url: str, **environment: str) -> Iterator[GatewayProcess]:
+def started(redis_url: str, /, on_port: str = "0", **environment: str) -> Iterator[GatewayProcess]:
     """Like ``running``, whatever Redis says to it."""
     read_fd, write_fd = os.pipe()
     process = subprocess.Popen(
-        command("--redis-url", redis_url, "--ready-fd", str(write_fd)),
+        command("--redis-url", redis_url, "--ready-fd", str(write_fd), "--port", on_port),
         env=os.environ | environment,
         pass_fds=[write_fd],
         stderr=subprocess.PIPE,

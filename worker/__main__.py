@@ -19,8 +19,9 @@ from shared.errors import ServiceError, SetupError
 from shared.exit_codes import EXIT_BURIED, EXIT_CONFIG, EXIT_GIVEN_UP
 from shared.gguf_header import read_facts
 from shared.host import host_dir_id
-from shared.logs import configure_logging
-from shared.models import ResolvedModel, resolve_model
+from shared.logs import begin_logging, configure_logging
+from shared.logs.level import LevelFollower
+from shared.models import ResolvedModel, model_name, resolve_model
 from shared.protocol import WorkerReport, WorkerState
 from shared.recovery import Sweeper
 from shared.settings import Settings, load_settings
@@ -44,11 +45,13 @@ log = logging.getLogger("worker")
 
 def main() -> int:
     options = _parser().parse_args()
+    begin_logging(options.name)
     flags = {"redis_url": options.redis_url, "model": options.model, "threads": options.threads}
     given = {name: value for name, value in flags.items() if value is not None}
     try:
         settings = load_settings(**given)
-        configure_logging(options.name, settings.log_level)
+        about_all = {"worker": options.name, "model": model_name(settings.model)}
+        configure_logging(options.name, settings.log_level, settings.log_format, **about_all)
         model = resolve_model(settings.model, settings.model_dir)
         settings = use_record(settings, model)
         weights = weights_path(model, settings.weight_format, settings.model_dir)
@@ -106,6 +109,7 @@ def _run(settings: Settings, model: ResolvedModel, options: argparse.Namespace) 
             heart.register()
 
         heart.sign = presence.touch
+        heart.follow_level = LevelFollower(settings.log_level).follow
         if not when_redis_answers(settings.redis_url, register, drain):
             return 0
         search = CoreSearch(

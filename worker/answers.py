@@ -86,7 +86,8 @@ class Answers:
         try:
             ask = Ask.model_validate_json(raw)
         except ValidationError:
-            log.warning("what waits among the questions is none of ours: %r", raw[:100])
+            # Its words may be a prompt's.
+            log.warning("%d bytes among the questions are no question of ours", len(raw))
             return
         seconds, microseconds = self._client.time()
         if seconds * 1000 + microseconds // 1000 > ask.deadline_ms:

@@ -14,6 +14,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from shared.exit_codes import EXIT_BURIED, EXIT_STALLED
+from shared.logs.losses import log_lost
 from shared.protocol import WorkerReport, to_wire
 from shared.recovery import Sweeper
 from shared.scripts import run_script
@@ -71,6 +72,8 @@ class Heart:
         self.also: Callable[[], None] | None = None  #: RQ's beat, once the worker takes jobs
         #: Done in every round, whether or not Redis answers: a sign of life for this host.
         self.sign: Callable[[], None] = lambda: None
+        #: Done after each beat.
+        self.follow_level: Callable[[Redis], None] = lambda _: None
 
     def register(self) -> None:
         """The first beat: from here on this incarnation is known. Redis errors pass through."""
@@ -106,7 +109,7 @@ class Heart:
     def _bury_the_dead(self) -> None:
         """Workers of other hosts, which no supervisor of ours sees, while no gateway is there."""
         for incarnation, job_ids in self._sweeper.sweep(self._client).items():
-            log.warning("worker %s is lost; %d jobs of its moved", incarnation, len(job_ids))
+            log_lost(incarnation, job_ids)
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval_s):
@@ -116,6 +119,7 @@ class Heart:
             try:
                 self.sign()
                 self.beat()
+                self.follow_level(self._client)
                 self._bury_the_dead()
                 if self.also:
                     self.also()

@@ -27,6 +27,7 @@ from rq.worker import BaseWorker, WorkerStatus
 
 from shared.errors import BadRequest, InternalError
 from shared.keys import PRIORITIES, queue_name
+from shared.logs import about
 from shared.protocol import JobArgs, JobStatus
 from shared.rq_job import NO_REQUEST, GenerateJob, queue_for
 from worker.link import is_passing
@@ -122,7 +123,8 @@ class Intake(BaseWorker):
         except ResponseError as error:
             # RQ's books are full or damaged; the job does not need RQ's books.
             self._held.pop(job_id, None)
-            log.warning("job %s: RQ is not told that it runs: %s", job_id, error)
+            words = "job %s: RQ is not told that it runs: %s"
+            log.warning(words, job_id, error, extra=about(job=job_id))
         return args
 
     def _open_execution(self, job_id: str, job: GenerateJob) -> None:
@@ -147,22 +149,24 @@ class Intake(BaseWorker):
                     self.cleanup_execution(held.job, pipe, held.execution)
                     pipe.execute()
             except RedisError as error:  # it lapses by itself
-                log.warning("job %s: its execution stays in RQ for now: %s", job_id, error)
+                words = "job %s: its execution stays in RQ for now: %s"
+                log.warning(words, job_id, error, extra=about(job=job_id))
 
     def settle_rest(self) -> None:
         while self._unsettled:
             held, status, reason = self._unsettled[0]
+            told = about(job=held.job.id)
             try:
                 self._settle(held, status, reason)
                 if not self._held:
                     self.set_state(WorkerStatus.IDLE)
             except RedisError as error:
                 if is_passing(error):
-                    log.warning("job %s: RQ is told later: %s", held.job.id, error)
+                    log.warning("job %s: RQ is told later: %s", held.job.id, error, extra=told)
                     return
-                log.exception("job %s: RQ's books of it are broken", held.job.id)
+                log.exception("job %s: RQ's books of it are broken", held.job.id, extra=told)
             except Exception:
-                log.exception("job %s: RQ's books of it are broken", held.job.id)
+                log.exception("job %s: RQ's books of it are broken", held.job.id, extra=told)
             self._unsettled.popleft()
 
     def beat(self) -> None:

@@ -4,6 +4,7 @@ What is sent bears being sent twice. A pop whose reply was lost is undone by ``r
 """
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic, sleep
@@ -36,6 +37,7 @@ _PASSING = (
 )
 _MAX_PAUSE_S = 1.0
 _RECLAIM_EVERY_S = 5.0
+_JOB_ID = re.compile(rb"[0-9a-f]{32}")
 
 
 class GivenUp(Exception):
@@ -168,8 +170,16 @@ def _popped(rows: list[list[Any]]) -> list[Popped]:
     """Without what was in a queue and is no job: it harms nobody else."""
     for row in rows:
         if len(row) == 1:
-            log.warning("%.80r was in a queue and is no whole job of ours; it was dropped", row[0])
+            words = "%s was in a queue and is no whole job of ours; it was dropped"
+            log.warning(words, _named(row[0]))
     return [Popped.from_reply(row) for row in rows if len(row) > 1]
+
+
+def _named(entry: bytes) -> str:
+    """What has not the form of an id may be anything, a prompt too."""
+    if _JOB_ID.fullmatch(entry):
+        return f"job {entry.decode()}"
+    return f"an entry of {len(entry)} bytes"
 
 
 def is_passing(error: RedisError) -> bool:

@@ -2,12 +2,12 @@
 
 import logging
 import socket
-import sys
 from contextlib import closing
 from threading import Thread
 
 from shared.connection import connect
 from shared.failures import report_failure
+from shared.logs import say
 from shared.models import model_name
 from shared.settings import load_basics
 
@@ -20,7 +20,7 @@ _ANSWER_S = 1.0
 
 def publish_failure(name: str, message: str, given: dict[str, object]) -> None:
     """``given``: settings from the command line. If Redis cannot be told, the log is all there is."""
-    print(f"{name}: error: {message}", file=sys.stderr, flush=True)  # noqa: T201
+    say(message, head=f"{name}: error: ", level=logging.CRITICAL)
     # NOTE: in a thread, as nothing bounds how long a name is resolved.
     teller = Thread(target=_tell_redis, args=(name, message, given), daemon=True)
     teller.start()

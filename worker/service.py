@@ -11,9 +11,9 @@ from time import monotonic, sleep
 from redis.exceptions import RedisError
 
 from shared.errors import InternalError, ServiceError
+from shared.logs import about, concerning, note
 from shared.protocol import (
     EndEvent,
-    Event,
     FinishReason,
     JobError,
     JobStatus,
@@ -75,6 +75,7 @@ class Service:
         self._weights = weights
         self._arrivals: deque[Popped] = deque()
         self._pending: list[Entry] = []  #: events that no step made: starts, and refusals
+        self._request_ids: dict[str, str | None] = {}  #: of the jobs that were read here
 
     def run(self) -> None:
         """Until drained. Raises ``Buried`` or ``GivenUp``; what this worker held is then recovered."""
@@ -132,33 +133,39 @@ class Service:
             if isinstance(entry.event, EndEvent) and verdict != "fenced":
                 self._log_end(entry.job_id, entry.event)
                 self._intake.settle(entry.job_id, entry.event.status, entry.event.finish_reason)
+                self._request_ids.pop(entry.job_id, None)
         for job_id, verdict in stops.items():
             self._pulse.touch()
             if verdict == "cancelled":
                 self._engine.cancel(job_id)
             else:
                 # No more to do where it was our own end, sent twice; else it goes on elsewhere.
+                log.debug("job %s: is no longer ours", job_id, extra=self._about(job_id))
                 self._engine.drop(job_id)
                 self._intake.release(job_id)
+                self._request_ids.pop(job_id, None)
 
     def _admit_arrivals(self) -> None:
         """One a round beside running sequences, which a long prompt's tokenizing would hold up."""
         had_active = self._engine.num_active > 0
         while self._arrivals:
             popped = self._arrivals[0]
+            job_id = popped.job_id
             try:
-                self._admit(popped)
+                with concerning(job=job_id):
+                    self._admit(popped)
             except RedisError as error:
                 if not is_passing(error):
                     raise
-                log.warning("job %s: admitted later: %s", popped.job_id, error)
+                words = "job %s: admitted later: %s"
+                log.warning(words, job_id, error, extra=self._about(job_id))
                 if not had_active:
                     sleep(_RETRY_PAUSE_S)
                 return
             except ServiceError as error:
                 self._refuse(popped, error)
             except Exception:  # what stands in Redis may be anything, and harms its own job alone
-                log.exception("job %s cannot be admitted", popped.job_id)
+                log.exception("job %s cannot be admitted", job_id, extra=self._about(job_id))
                 self._refuse(popped, InternalError("This job cannot be read; the logs say more."))
             self._arrivals.popleft()
             if had_active:
@@ -166,6 +173,8 @@ class Service:
 
     def _admit(self, popped: Popped) -> None:
         args = self._intake.take(popped.job_id)
+        self._request_ids[popped.job_id] = args.request_id
+        note(request_id=args.request_id)
         if not self._engine.num_free_slots:
             self._preempt()
         known = self._link.read_transcript(popped.job_id).token_ids if popped.count else []
@@ -182,13 +191,18 @@ class Service:
             known=known,
         )
         log.info(
-            "job %s: attempt %d%s%s%s%s",
+            "job %s: attempt %d%s%s%s",
             popped.job_id,
             popped.attempt,
             f", alone, since {popped.num_deaths} workers died of it" if popped.num_deaths else "",
             f", goes on after {len(known)} tokens" if known else "",
-            f", request {args.request_id}" if args.request_id else "",
             f", user {args.request.user!r}" if args.request.user else "",
+            extra=about(
+                attempt=popped.attempt,
+                known_tokens=len(known),
+                num_deaths=popped.num_deaths,
+                user=args.request.user,
+            ),
         )
         self._pending += [Entry(s.job_id, s.attempt, event) for s, event in events]
 
@@ -222,23 +236,41 @@ class Service:
         self._engine.park(sequence)  # before another worker may look for its state
         self._link.park(sequence.job_id, sequence.attempt)
         self._intake.release(sequence.job_id)
-        log.info("job %s: parked after %d tokens", sequence.job_id, sequence.num_released)
+        self._log_parked(sequence.job_id, sequence.attempt, sequence.num_released)
 
     def _park_all(self) -> None:
         for sequence in list(self._engine.scheduler.sequences):
             self._park(sequence)
         for popped in self._arrivals:
             self._link.park(popped.job_id, popped.attempt)
+            self._log_parked(popped.job_id, popped.attempt, popped.count)
 
-    def _log_end(self, job_id: str, event: Event) -> None:
-        if isinstance(event, EndEvent):
-            log.info(
-                "job %s: %s (%s), %d tokens",
-                job_id,
-                event.status,
-                event.finish_reason,
-                event.usage.completion_tokens,
-            )
+    def _about(self, job_id: str, **fields: object) -> dict[str, object]:
+        return about(job=job_id, request_id=self._request_ids.get(job_id), **fields)
+
+    def _log_parked(self, job_id: str, attempt: int, num_tokens: int) -> None:
+        told = self._about(job_id, attempt=attempt, tokens=num_tokens)
+        log.info("job %s: parked after %d tokens", job_id, num_tokens, extra=told)
+        self._request_ids.pop(job_id, None)
+
+    def _log_end(self, job_id: str, event: EndEvent) -> None:
+        """Of an error only its code: its message may quote the request."""
+        code = event.error.code if event.error else None
+        words = "job %s: %s (%s%s), %d tokens"
+        status, reason, usage = event.status, event.finish_reason, event.usage
+        told = self._about(
+            job_id,
+            attempt=event.attempts,
+            status=status.value,
+            finish_reason=reason.value,
+            error=code,
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=usage.cached_tokens,
+            tokens=usage.completion_tokens,
+            **event.timings.model_dump(exclude_none=True),
+        )
+        because = f": {code}" if code else ""
+        log.info(words, job_id, status, reason, because, usage.completion_tokens, extra=told)
 
 
 def _times(popped: Popped) -> JobTimes:

@@ -19,6 +19,7 @@ from api.batches.tools import BatchTools
 from api.batches.window import LOOKAHEAD
 from api.batches.writing import Writing
 from shared.errors import BadRequest, InternalError, ServiceError
+from shared.logs import about
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,9 @@ class Execution:
         except ServiceError as error:
             if not is_passing(error):
                 raise
-            log.debug("batch %s waits: %s", self._batch.id, error.message)
+            log.debug(
+                "batch %s waits: %s", self._batch.id, error, extra=about(batch=self._batch.id)
+            )
             self._refused_s = loop.time()
 
     async def _cancel_again(self) -> None:

@@ -18,6 +18,7 @@ from api.batches.window import LEAST_JOBS, window_jobs
 from shared.admission import Limits
 from shared.connection import RedisError
 from shared.keys import OPEN_BATCHES, batch_key, batch_lease_key
+from shared.logs import about, concerning
 from shared.scripts import run_script_async
 
 log = logging.getLogger(__name__)
@@ -109,7 +110,8 @@ class BatchHolder:
         path = self._tools.files.path(batch.request.input_file_id)
         is_there = await run_in_threadpool(path.is_file)
         if not is_there:
-            log.debug("batch %s: its input file is not in the folder of this gateway", batch.id)
+            words = "batch %s: its input file is not in the folder of this gateway"
+            log.debug(words, batch.id, extra=about(batch=batch.id))
         return is_there
 
     async def _claim(self, batch: Batch) -> None:
@@ -123,7 +125,8 @@ class BatchHolder:
         )
         run = BatchRun(self._tools, lease, lambda: self.window)
         self._owner_of[batch.id] = batch.owner
-        task = self._running[batch.id] = asyncio.create_task(run.run())
+        with concerning(batch=batch.id):  # so are all lines of its task
+            task = self._running[batch.id] = asyncio.create_task(run.run())
         task.add_done_callback(lambda _: self._end(batch.id))
 
     def _end(self, batch_id: str) -> None:

@@ -5,6 +5,7 @@ import logging
 
 from api.batches.record import Batch
 from api.batches.tools import BatchTools
+from shared.logs import about
 from shared.webhooks.deliveries import enqueue_async
 
 log = logging.getLogger(__name__)
@@ -13,7 +14,7 @@ log = logging.getLogger(__name__)
 async def notify_end(tools: BatchTools, batch: Batch) -> None:
     """``batch`` has ended, and stays open until this has returned: it is called again after a crash or
     an error, so the delivery has an id made of the batch's."""
-    log.info("batch %s: %s", batch.id, batch.status)
+    log.info("batch %s: %s", batch.id, batch.status, extra=about(batch=batch.id))
     url = batch.request.webhook_url
     if url is None:
         return

@@ -55,7 +55,7 @@ class BatchRun:
                     if repr(error) != told:
                         told = repr(error)
                         words = "batch %s is held up: %s"
-                        log.warning(words, self._lease.batch_id, told, exc_info=not is_expected)
+                        log.warning(words, self._lease.batch_id, error, exc_info=not is_expected)
                 await asyncio.sleep(_PAUSE_S)
         finally:
             with suppress(LeaseLost, RedisError, OSError):

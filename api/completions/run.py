@@ -27,6 +27,7 @@ from api.openai_errors import openai_body, openai_status
 from api.sse import KEEP_ALIVE, cancel_when_gone
 from shared.connection import RedisError
 from shared.errors import ServiceError, ShuttingDown, Unavailable
+from shared.logs import about
 from shared.protocol import EndEvent
 from shared.stream import Transcript
 
@@ -130,7 +131,9 @@ class RunResponse(Response):
         try:
             await self._send_chunks(jobs, send)
         except ServiceError as error:
-            log.info("call %s: %s", self._run.call_id, error.message)
+            log.info(
+                "call %s: %s", self._run.call_id, error.code, extra=about(call=self._run.call_id)
+            )
             body = openai_body(error, openai_status(error, status_of(error)))
             await _send(send, _data(body) + _DONE)
             await self._end_jobs([job.job_id for job in jobs if not job.has_ended])
@@ -179,7 +182,8 @@ class RunResponse(Response):
             try:
                 await run_in_threadpool(cancel_jobs, self._gateway.broker, job_ids)
             except RedisError as error:
-                log.warning("jobs %s of a client that left go on: %r", job_ids, error)
+                words = "jobs %s of a client that left go on: %r"
+                log.warning(words, job_ids, error, extra=about(jobs=job_ids))
 
 
 def _transcript(job: FollowedJob) -> Transcript:

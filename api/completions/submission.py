@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from api.completions.call import Call
 from shared.broker import Broker, Submitted
+from shared.logs import note_job
 from shared.shapes import check_shape
 
 
@@ -24,18 +25,18 @@ def submit_call(broker: Broker, call: Call, model: str, origin: Origin) -> list[
     taken: list[Submitted] = []
     try:
         for index, job in enumerate(call.jobs):
-            taken.append(
-                # The note has the name of the model: it may have been asked for by another.
-                broker.submit(
-                    job.model_copy(update={"model": None}),
-                    origin.request_id,
-                    owner=origin.owner,
-                    idempotency_key=_key(call, origin.idempotency_key, index),
-                    model=model,
-                    note=call.form.to_note(),
-                    identity=call.form.to_identity(),
-                )
+            # The note has the name of the model: it may have been asked for by another.
+            done = broker.submit(
+                job.model_copy(update={"model": None}),
+                origin.request_id,
+                owner=origin.owner,
+                idempotency_key=_key(call, origin.idempotency_key, index),
+                model=model,
+                note=call.form.to_note(),
+                identity=call.form.to_identity(),
             )
+            taken.append(done)
+            note_job(done.job_id)
     except Exception:
         cancel_jobs(broker, [job.job_id for job in taken if job.is_new])
         raise

@@ -26,6 +26,7 @@ from shared.errors import (
     TooManyJobs,
     UnsupportedParameter,
 )
+from shared.logs import note_job
 from shared.protocol import JobStatus
 from shared.shapes import check_shape
 
@@ -96,6 +97,7 @@ async def read_submission(request: Request, gateway: Gateway) -> bytes:
 
 def accept(job: Submitted, response: Response) -> Accepted:
     """What is said of a job that is in its queue."""
+    note_job(job.job_id)
     response.status_code = 202 if job.is_new else 200
     links = Links(job=f"/jobs/{job.job_id}", stream=f"/jobs/{job.job_id}/stream")
     response.headers["Location"] = links.job

@@ -1,8 +1,6 @@
 """The measurement before a first start: a quick one, kept for whoever starts later. It fails nobody: what
 cannot be measured is said, and the default is run."""
 
-import sys
-
 from cli.tune.measures import Measure
 from cli.tune.quick import Layout, measure_quick, plan_quick
 from cli.tune.run import make_record
@@ -10,6 +8,7 @@ from cli.tune.search import Trial
 from cli.tune.setup import cores_in_use
 from shared.cores import usable_cores
 from shared.errors import ServiceError
+from shared.logs import say
 from shared.models import ResolvedModel
 from shared.settings import Settings
 from shared.tuning import TuneRecord, find_record, save_record, tune_key
@@ -79,7 +78,3 @@ def _tell(trial: Trial, made: Measure | None, problem: str) -> None:
         say(f"  {trial.candidate}: {problem}")
     elif made:
         say(f"  {trial.candidate}: about {made.output_tokens_per_s:.0f} tokens/s")
-
-
-def say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from cli.tune.first import measure_first, say
+from cli.tune.first import measure_first
 from shared.converted import weights_path
 from shared.cores import memory_available_bytes
 from shared.errors import ServiceError
 from shared.footprint import footprint_of
 from shared.gguf_header import read_facts
+from shared.logs import say
 from shared.models import ResolvedModel, resolve_model
 from shared.settings import Settings
 from shared.tuned import apply_record

@@ -1,5 +1,6 @@
 """deploy/redis/users.acl lets gateway and workers do what they do, and nothing more."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,15 +8,18 @@ import pytest
 from redis import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
 
-from shared.connection import connect
+from api.complaints import Complaints
+from api.live.history import HistoryWriter
+from shared.connection import connect, connect_async
 from shared.failures import forget_failure, report_failure
-from shared.keys import WEBHOOKS, answerers_key, beat_key
+from shared.keys import HISTORY, WEBHOOKS, answerers_key, beat_key
 from shared.protocol import JobStatus, WorkerReport, WorkerState
 from shared.recovery import Sweeper
 from tests.gateway import PlayedWorker, RunningGateway
 from tests.links import finish, pop
 from tests.receiver import running_receiver
 from tests.servers import Valkey, wait_for
+from tests.service import sse_events
 from worker.answers import Answers
 from worker.backends.scripted import ScriptedBackend
 from worker.heart import Heart, Pulse
@@ -141,6 +145,30 @@ def test_a_job_runs_under_the_two_users(server: Valkey) -> None:
         client.close()
     denied = connect(server.url).execute_command("ACL", "LOG")  # type: ignore[no-untyped-call]
     assert denied == []
+
+
+def test_the_last_hour_is_written_and_watched_under_the_gateways_user(server: Valkey) -> None:
+    url, test = url_of(server, "gateway"), connect(server.url)
+
+    async def write() -> bool:
+        client = connect_async(url)
+        try:
+            writer = HistoryWriter(client, MODEL, Complaints(url))
+            return await writer.write() and await writer.take_turn()
+        finally:
+            await client.aclose()
+
+    gateway = RunningGateway(url, model=MODEL).start()
+    try:
+        assert asyncio.run(write())
+        with gateway.client() as http, http.stream("GET", "/live") as response:
+            events = sse_events(response)
+            assert [next(events)[0], next(events)[0]] == ["history", "view"]
+        assert test.xlen(HISTORY) >= 1
+    finally:
+        gateway.stop()
+    assert test.execute_command("ACL", "LOG") == []  # type: ignore[no-untyped-call]
+    test.close()
 
 
 def test_a_restart_of_redis_loses_no_transaction(tmp_path: Path) -> None:

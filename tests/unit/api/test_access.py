@@ -10,7 +10,16 @@ CLOSED = Keyring.from_settings(load_settings(api_keys="u", admin_keys="a", metri
 OPEN = Keyring.from_settings(load_settings())
 OPEN_WITH_METRICS_KEY = Keyring.from_settings(load_settings(metrics_key="m"))
 
-PATHS = ("/", "/generate", "/jobs", "/jobs/x", "/metrics", "/workers", "/docs", "/openapi.json")
+PATHS = (
+    *("/", "/generate", "/jobs", "/jobs/x", "/metrics", "/workers", "/docs", "/openapi.json"),
+    *("/live", "/dashboard/reports/x/report.html"),
+)
+OPEN_PAGES = (
+    "/dashboard",
+    "/dashboard/",
+    "/dashboard/static/app.js",
+    "/dashboard/static/vendor/x.css",
+)
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/nowhere", "//health", "/health/"])
@@ -20,6 +29,20 @@ def test_nothing_but_health_is_there_without_a_key(path: str, key: str | None) -
         authorize(CLOSED, path, key)
     assert authorize(CLOSED, "/health", key) is ANYBODY
     assert authorize(CLOSED, "/ready", key) is ANYBODY
+
+
+@pytest.mark.parametrize("path", OPEN_PAGES)
+@pytest.mark.parametrize("key", [None, "", "wrong", "u", "m"])
+def test_the_page_is_open_since_it_is_what_asks_for_the_key(path: str, key: str | None) -> None:
+    assert authorize(CLOSED, path, key) is ANYBODY
+
+
+@pytest.mark.parametrize(
+    "path", ["/dashboard/x", "/dashboard/static", "/dashboards", "//dashboard"]
+)
+def test_what_only_looks_like_the_page_is_not_open(path: str) -> None:
+    with pytest.raises(Unauthorized):
+        authorize(CLOSED, path, None)
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -3,6 +3,8 @@ from pydantic import BaseModel
 
 from api import examples
 from api.job_view import JobView
+from api.live.points import Point
+from api.live.view import View
 from api.metrics_view import Metrics
 from api.routes.generate import Accepted
 from api.routes.jobs import JobPage
@@ -26,6 +28,8 @@ from api.routes.tokens import Content, Prompt, Tokens
         (Content, examples.CONTENT),
         (Prompt, examples.PROMPT),
         (Ready, examples.READY),
+        (Point, examples.POINT),
+        (View, examples.VIEW),
     ],
 )
 def test_an_example_is_what_its_route_could_answer(

@@ -103,6 +103,19 @@ def test_the_stream_has_its_content_type_and_its_events() -> None:
     assert content["example"].startswith("event: start\nid: 0\n")
 
 
+def test_the_feed_has_its_content_type_and_its_events() -> None:
+    feed = operations(document())["GET /live"]["responses"]["200"]["content"]
+    assert list(feed) == ["text/event-stream"]
+    events = feed["text/event-stream"]["itemSchema"]["oneOf"]
+    assert [event["title"] for event in events] == ["history", "point", "view"]
+    assert "$ref" not in str(events)
+    assert feed["text/event-stream"]["example"].startswith("event: history\ndata: {")
+
+
+def test_pages_for_people_are_not_in_the_document() -> None:
+    assert not [path for path in document()["paths"] if path.startswith("/dashboard")]
+
+
 def test_a_new_job_links_to_what_can_be_done_with_it() -> None:
     found = operations(document())
     names = {operation["operationId"] for operation in found.values()}

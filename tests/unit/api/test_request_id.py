@@ -1,12 +1,14 @@
 import asyncio
 import json
 import logging
+from typing import Any
 
 import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from api.request_id import RequestId
+from tests.logs import kept_lines
 
 
 class Exchange:
@@ -16,7 +18,12 @@ class Exchange:
         self.sent: list[Message] = []
         self.seen: list[Scope] = []
         headers = [(b"x-request-id", request_id.encode("latin-1"))]
-        self.scope = {"type": "http", "method": method, "path": path, "headers": headers}
+        self.scope: dict[str, Any] = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "headers": headers,
+        }
 
     def run(self, *failures: Exception) -> "Exchange":
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,22 +59,44 @@ def test_any_other_is_replaced(given: str) -> None:
     assert len(exchange.request_id) == 32
 
 
-def test_a_failure_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.ERROR):
+def test_a_failure_is_logged_and_not_shown() -> None:
+    with kept_lines(logging.INFO) as lines:
         exchange = Exchange(request_id="r1").run(RuntimeError("secret"))
     assert exchange.sent[0]["status"] == 500
     assert exchange.request_id == "r1"
     error = json.loads(exchange.sent[1]["body"])["error"]
     assert error["code"] == "internal_error"
     assert "secret" not in error["message"]
-    assert "secret" in caplog.text
-    assert "r1" in caplog.text
+    failure, access = lines
+    assert failure["traceback"].endswith("RuntimeError: secret")
+    assert (failure["request_id"], access["request_id"]) == ("r1", "r1")
+    assert access["status"] == 500
 
 
-def test_a_client_that_leaves_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
+def test_a_client_that_leaves_is_no_failure() -> None:
+    with kept_lines(logging.INFO) as lines:
         assert Exchange().run(ClientDisconnect()).sent == []
-    assert caplog.text == ""
+    assert [line["status"] for line in lines] == [0]
+
+
+def test_a_request_is_one_line_without_its_query() -> None:
+    with kept_lines(logging.INFO) as lines:
+        exchange = Exchange(method="POST", path="/generate\n" + "a" * 1000)
+        exchange.scope["query_string"] = b"key=secret"
+        exchange.run()
+    (line,) = lines
+    assert line["path"] == "/generate\n" + "a" * 190
+    assert (line["method"], line["status"], line["level"]) == ("POST", 200, "info")
+    assert line["request_id"] == exchange.request_id
+    assert line["duration_ms"] >= 0
+    assert "secret" not in json.dumps(line)
+
+
+def test_what_machines_ask_every_few_seconds_is_logged_where_it_fails() -> None:
+    with kept_lines(logging.INFO) as lines:
+        Exchange(path="/health").run()
+        Exchange(path="/ready").run(RuntimeError("x"))
+    assert {line["path"] for line in lines if "path" in line} == {"/ready"}
 
 
 def test_head_is_get_but_for_streams() -> None:

@@ -14,6 +14,7 @@ from shared.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 OURS = ("gateway", "worker")
+MONITORING = ("prometheus", "grafana")
 #: Not in the environment of a service.
 ELSEWHERE = {
     "data_dir": "of `up` alone",
@@ -87,8 +88,8 @@ def test_every_service_is_as_small_as_can_be(project: dict[str, Any]) -> None:
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
         assert "container_name" not in service, name
-        assert ("ports" in service) == (name == "gateway"), name
-    for name in (*OURS, "redis"):
+        assert ("ports" in service) == (name in ("gateway", *MONITORING)), name
+    for name in (*OURS, "redis", *MONITORING):
         assert "mem_limit" in project["services"][name], name
 
 
@@ -98,6 +99,23 @@ def test_the_gateway_is_published_where_it_is_told_that_it_is(project: dict[str,
     assert place == "${MINI_VLLM_PUBLISH:-127.0.0.1}"
     (port,) = gateway["ports"]
     assert port == f"{place}:${{MINI_VLLM_PORT:-8000}}:{gateway['environment']['MINI_VLLM_PORT']}"
+
+
+def test_what_monitors_is_asked_for_and_for_this_host_alone(project: dict[str, Any]) -> None:
+    by_profile = {name: service.get("profiles") for name, service in project["services"].items()}
+    assert {name for name, profiles in by_profile.items() if profiles} == set(MONITORING)
+    for name in MONITORING:
+        service = project["services"][name]
+        assert service["profiles"] == ["monitoring"]
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"]), name
+        assert re.fullmatch(r"[\w/]+:v?\d+\.\d+\.\d+", service["image"]), name
+
+
+def test_grafana_lets_nobody_in_without_the_password(project: dict[str, Any]) -> None:
+    environment = project["services"]["grafana"]["environment"]
+    assert environment["GF_SECURITY_ADMIN_PASSWORD"] == "${GRAFANA_PASSWORD:-}"
+    assert environment["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
+    assert environment["GF_USERS_ALLOW_SIGN_UP"] == "false"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +138,7 @@ def test_the_example_names_only_what_is_read() -> None:
     read = set(re.findall(r"\$\{(\w+)", code))
     lines = (ROOT / ".env.example").read_text().splitlines()
     told = {match[1] for line in lines if (match := re.match(r"#?([A-Z_]+)=", line))}
-    assert told - known <= read | {"COMPOSE_FILE"}  # Compose itself reads that
+    assert told - known <= read | {"COMPOSE_FILE", "COMPOSE_PROFILES"}  # Compose itself reads those
     assert {name for name in read if not name.startswith("MINI_VLLM_")} <= told
 
 

@@ -14,6 +14,8 @@ PREFIX = f"09:10:24 worker-1 INFO worker.service: job {JOB}: attempt "
         ("1\n", 1, 0, False),
         ("2, goes on after 17 tokens", 2, 17, False),
         ("2, goes on after 17 tokens, request abc", 2, 17, False),
+        ("2, goes on after 17 tokens request_id=abc", 2, 17, False),
+        ("1, user 'a b' request_id=abc", 1, 0, False),
         ("4, alone, since 3 workers died of it, goes on after 5 tokens", 4, 5, True),
         ("4, alone, since 3 workers died of it", 4, 0, True),
     ],

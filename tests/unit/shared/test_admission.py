@@ -1,6 +1,6 @@
 import pytest
 
-from shared.admission import Limits, refusal_of, retry_after_s
+from shared.admission import Limits, expected_wait_s, refusal_of, retry_after_s
 from shared.errors import QueueFull, TooManyJobs
 
 LIMITS = Limits(max_queued_jobs=10, max_queued_chars=100, max_owner_jobs=3, worker_grace_ms=60_000)
@@ -23,6 +23,25 @@ def test_one_comes_again_when_half_of_the_queue_is_served(
     num_queued: int, service_ms: int, slots: int, expected: int
 ) -> None:
     assert retry_after_s(num_queued, service_ms, slots) == expected
+
+
+@pytest.mark.parametrize(
+    ("num_ahead", "service_ms", "slots", "num_free", "expected"),
+    [
+        (0, 2_000, 4, 0, 0.5),  # one of the four ends
+        (7, 2_000, 4, 0, 4.0),
+        (7, 4_000, 4, 0, 8.0),
+        (3, 2_000, 4, 4, 0),
+        (4, 2_000, 4, 4, 0.5),
+        (0, 0, 4, 1, 0),
+        (1, 0, 4, 1, None),  # nobody has measured what a job takes
+        (0, 2_000, 0, 0, None),  # nobody works
+    ],
+)
+def test_a_job_waits_until_those_before_it_have_a_slot_and_one_is_left(
+    num_ahead: int, service_ms: int, slots: int, num_free: int, expected: float | None
+) -> None:
+    assert expected_wait_s(num_ahead, service_ms, slots, num_free) == expected
 
 
 def test_a_refusal_names_the_limit_and_what_there_is() -> None:

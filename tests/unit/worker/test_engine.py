@@ -1,10 +1,12 @@
 import pytest
 
 from shared.errors import PromptTooLong
+from shared.histograms import read_observed
 from shared.protocol import EndEvent, FinishReason, JobStatus, StartEvent, TokenEvent
 from tests.factories import make_args, make_engine, make_times
 from worker.backends.scripted import ScriptedBackend
 from worker.engine import Engine, Events
+from worker.step_figures import StepFigures
 
 
 def run(engine: Engine, events: Events, max_steps: int = 500) -> Events:
@@ -164,3 +166,22 @@ def test_a_resumed_job_that_no_longer_fits_ends_with_length() -> None:
     end = end_of(events, "a")
     assert (end.status, end.finish_reason) == (JobStatus.COMPLETED, FinishReason.LENGTH)
     assert end.usage.completion_tokens == 20
+
+
+def test_every_token_but_the_first_is_a_gap_and_every_round_a_step() -> None:
+    figures = StepFigures("m")
+    engine, _ = make_engine(ScriptedBackend(), step_figures=figures)
+    events: Events = []
+    for job_id, num_tokens in (("a", 12), ("b", 5), ("c", 1)):
+        args = make_args(job_id * 4, max_tokens=num_tokens)
+        events += engine.admit(job_id, 1, args, make_times())
+    assert engine.num_kv_tokens == 0
+    engine.step()
+    assert engine.num_kv_tokens == 8, "a chunk of a prompt is in the cache"
+    run(engine, events)
+    assert engine.num_kv_tokens == 0
+    raw = {name.encode(): str(value).encode() for name, value in figures.totals().items()}
+    observed = read_observed([raw])
+    assert observed.of_all_models("itl").count == 11 + 4
+    assert observed.of_all_models("step").count >= 12
+    assert figures.num_calls >= observed.of_all_models("step").count

@@ -1,0 +1,1 @@
+"""``mini-vllm jobs``: the jobs of a running service, looked at, followed and cancelled."""
