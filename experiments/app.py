@@ -31,8 +31,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="What makes CPU inference fast, measured on this machine.\n\n"
     "Each experiment prints what it ran on, a table, a paragraph that says what it shows here, "
-    "and as its "
-    "last line JSON; it keeps the JSON and a plot (PNG, SVG). Ctrl-C keeps what was measured.",
+    "and as its last line JSON; it keeps the JSON and a plot. One takes up to 3 minutes with the "
+    "default model. Let nothing else run meanwhile: a noisy run says so. Ctrl-C keeps what was "
+    "measured.\n\n"
+    "Begin with: mini-vllm experiment kv-cache --quick",
 )
 
 
@@ -44,7 +46,8 @@ def _experiments() -> None:
 @app.command("kv-cache")
 def kv_cache(
     lengths: Annotated[
-        str | None, typer.Option(help="tokens of answers; 10,25,50,100, of --quick 4,8,16,24")
+        str | None,
+        typer.Option(help="tokens of the answers; default: 10,25,50,100, with --quick 4,8,16,24"),
     ] = None,
     model: Model = None,
     quick: Quick = False,
@@ -54,9 +57,10 @@ def kv_cache(
     compare: Compare = None,
     plots: Plots = True,
 ) -> None:
-    """The same greedy answer with the KV cache, and with everything recomputed for each token.
+    """What the KV cache saves for the same answer.
 
-    Totals, time per token, the slowdown, and whether the tokens are the same.
+    The keys and values of all tokens before it are kept for the next token, or everything is computed
+    again for each. The same greedy answer in both ways: totals, time per token, and the slowdown.
 
     Example: mini-vllm experiment kv-cache --lengths 10,50
     """
@@ -68,7 +72,8 @@ def kv_cache(
 @app.command("cache-complexity")
 def cache_complexity(
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="the longest answer; 2048, of --quick 448")
+        int | None,
+        typer.Option(min=1, help="of the longest answer; default: 2048, with --quick 448"),
     ] = None,
     model: Model = None,
     quick: Quick = False,
@@ -78,10 +83,11 @@ def cache_complexity(
     compare: Compare = None,
     plots: Plots = True,
 ) -> None:
-    """What an answer costs by its length, with the KV cache and without: a + bN + cN² of each.
+    """How the cost of an answer grows with its length.
 
-    Tokens processed and estimated floating point operations beside time, and where the curves leave the
-    theory.
+    Theory says a line with the KV cache and a square without. Both are measured and fitted with
+    a + bN + cN²; tokens processed and estimated floating point operations stand beside the time, and it
+    says where the curves leave the theory.
 
     Example: mini-vllm experiment cache-complexity --max-tokens 1024
     """
@@ -94,7 +100,9 @@ def cache_complexity(
 def threads_command(
     threads: Annotated[
         str | None,
-        typer.Option(help="numbers of threads, as 1,2,4; 1 to all cores, one more, twice as many"),
+        typer.Option(
+            help="numbers to try, as 1,2,4; default: 1 to all cores, one more, and twice as many"
+        ),
     ] = None,
     model: Model = None,
     quick: Quick = False,
@@ -103,9 +111,11 @@ def threads_command(
     compare: Compare = None,
     plots: Plots = True,
 ) -> None:
-    """Decode and prompt speed by number of threads, at rest and beside a busy neighbour.
+    """How many threads, alone and beside a neighbour.
 
-    Says which share of the machine's measured read bandwidth decoding makes use of.
+    Tokens per second of decoding (one token after the other) and of prompts (many at once), while the
+    machine is at rest and while another process wants one of the cores. Says which share of the
+    machine's measured read bandwidth decoding makes use of.
 
     Example: mini-vllm experiment threads --threads 1,2
     """
@@ -117,7 +127,8 @@ def threads_command(
 @app.command("batching")
 def batching(
     sequences: Annotated[
-        str | None, typer.Option(help="in a step, as 1,4,16; 1 to 32, of --quick 1 to 16")
+        str | None,
+        typer.Option(help="how many in a step, as 1,4,16; default: 1 to 32, with --quick 1 to 16"),
     ] = None,
     model: Model = None,
     quick: Quick = False,
@@ -127,7 +138,10 @@ def batching(
     compare: Compare = None,
     plots: Plots = True,
 ) -> None:
-    """Tokens per second and the time between tokens by the number of sequences, with the roofline.
+    """What more sequences in a step win, and what each pays.
+
+    A step reads the weights once for all its sequences. Tokens per second of all and the time between
+    two tokens of one, beside the roofline: what memory and kernels allow at best.
 
     Example: mini-vllm experiment batching --sequences 1,2,4,8
     """
@@ -139,7 +153,8 @@ def batching(
 @app.command("prefix-cache")
 def prefix_cache(
     prefixes: Annotated[
-        str | None, typer.Option(help="tokens, as 64,512; 64 to 2048, of --quick 64 to 512")
+        str | None,
+        typer.Option(help="their tokens, as 64,512; default: 64 to 2048, with --quick 64 to 512"),
     ] = None,
     model: Model = None,
     quick: Quick = False,
@@ -149,8 +164,10 @@ def prefix_cache(
     compare: Compare = None,
     plots: Plots = True,
 ) -> None:
-    """Time to the first token of a prompt whose beginning is known: computed again, restored from a
-    snapshot, still in the same slot.
+    """What it saves that the beginning of a prompt is known.
+
+    Time to the first token when that beginning (a system prompt, say) is computed again, restored from
+    a snapshot in memory, or still in the slot that computed it; and that the tokens are the same.
 
     Example: mini-vllm experiment prefix-cache --prefixes 128,512
     """
@@ -162,7 +179,7 @@ def prefix_cache(
 @app.command("layouts")
 def layouts(
     clients: Annotated[
-        int | None, typer.Option(min=1, help="that ask at once; 16, of --quick 8")
+        int | None, typer.Option(min=1, help="that ask at once; default: 16, with --quick 8")
     ] = None,
     model: Model = None,
     quick: Quick = False,
@@ -171,7 +188,10 @@ def layouts(
     compare: Compare = None,
     plots: Plots = True,
 ) -> None:
-    """One worker with all cores against one for each core, at rest and beside a busy neighbour.
+    """One worker with all cores, or one for each core.
+
+    The same clients ask both: tokens per second, time to the first token and between tokens, and memory,
+    at rest and while another process wants one of the cores.
 
     Example: mini-vllm experiment layouts --clients 8
     """
@@ -185,7 +205,8 @@ def quantization(
     formats: Annotated[
         str | None,
         typer.Option(
-            help="as bf16,q4_0; the model's own, f16, bf16, q8_0, q4_k_m, q4_0, iq4_nl; of --quick fewer"
+            help="of the weights, as bf16,q4_0; default: the model's own, f16, bf16, q8_0, q4_k_m, q4_0, "
+            "iq4_nl, with --quick the model's own, bf16, q4_0"
         ),
     ] = None,
     model: Model = None,
@@ -196,9 +217,11 @@ def quantization(
     compare: Compare = None,
     plots: Plots = True,
 ) -> None:
-    """Formats of one model: size, memory, load time, speed, perplexity, KL divergence; which to run.
+    """Which weight format to run, and what it loses.
 
-    Copies are made as `model convert` makes them, and kept; `model rm --converted` removes them.
+    Size, memory, load time and speed of each format of one model, alone and with many sequences;
+    perplexity (less is better) and KL divergence (0: nothing lost) say what it loses. Copies are made as
+    `model convert` makes them, and kept; `model rm --converted` removes them.
 
     Example: mini-vllm experiment quantization --formats bf16,q8_0
     """
@@ -217,10 +240,11 @@ def all_command(
     compare: Compare = None,
     plots: Plots = True,
 ) -> None:
-    """Every experiment, and a report of them: report.html with its plots inside, report.md, report.json.
+    """All of them, and a report: one page with all plots.
 
-    Takes less than 15 minutes with the default model, with --quick less than 3. --compare takes the
-    report.json of another machine, or of another run.
+    Writes report.html, which needs no file beside it, report.md and report.json. Takes less than 15
+    minutes with the default model, with --quick less than 3. --compare takes the report.json of another
+    machine, or of another run.
 
     Example: mini-vllm experiment all --quick
     """

@@ -17,22 +17,35 @@ Model = Annotated[
     str | None,
     typer.Option(help="a known name or the path of a GGUF file; default: MINI_VLLM_MODEL"),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="a first look: shorter, and one round")]
-Rounds = Annotated[
-    int | None, typer.Option(min=1, max=100, help="each measures every case; 3, of --quick 1")
+Quick = Annotated[
+    bool, typer.Option("--quick", help="a first look: shorter, one round, and kept apart")
 ]
-Threads = Annotated[int | None, typer.Option(min=1, help="default: all cores that are usable")]
+Rounds = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=100,
+        help="how often each case is measured, in turn; tables give medians; 3, with --quick 1",
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="of the process that computes; default: as many as there are usable cores"
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
         help="a folder for results; default: experiments/results/HOST of a checkout, else the same below "
-        "MINI_VLLM_DATA_DIR; of --quick its subfolder `quick`"
+        "MINI_VLLM_DATA_DIR; with --quick its subfolder `quick`"
     ),
 ]
 Compare = Annotated[
-    Path | None, typer.Option(help="the JSON of another run, drawn and told beside this one")
+    Path | None,
+    typer.Option(help="the JSON file that another run kept: it is drawn and told beside this one"),
 ]
-Plots = Annotated[bool, typer.Option(help="draw plots; needs matplotlib")]
+Plots = Annotated[bool, typer.Option(help="as PNG and SVG beside the JSON; needs matplotlib")]
 
 
 @dataclass(frozen=True, slots=True)

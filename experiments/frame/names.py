@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,12 +77,12 @@ def name_points(
     ]
     figure.draw_without_rendering()
     per_point = figure.dpi / 72
-    at: Any = axes.transData.transform([(x, y) for _, x, y in named]) if named else []
+    at = _pixels(axes, [(x, y) for _, x, y in named])
     points = [
         Box(x, y, d * per_point, d * per_point)
         for (x, y), d in zip(at, diameters_points, strict=True)
     ]
-    crosses: Any = axes.transData.transform(list(others)) if others else []
+    crosses = _pixels(axes, others)
     boxes = [text.get_window_extent() for text in texts]
     placed = place(
         points,
@@ -91,3 +91,7 @@ def name_points(
     )
     for text, point, box in zip(texts, points, placed, strict=True):
         text.set_position(((box.x - point.x) / per_point, (box.y - point.y) / per_point))
+
+
+def _pixels(axes: "Axes", at: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in axes.transData.transform(list(at))] if at else []

@@ -15,7 +15,7 @@ p { max-width: 48rem } img { max-width: 100%; height: auto }
 .wide { overflow-x: auto } table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem }
 td, th { padding: 0.2rem 0.7rem; border-bottom: 1px solid #ddd; text-align: right }
 th { vertical-align: bottom } td { vertical-align: top; white-space: nowrap }
-.words, .card td { text-align: left; white-space: normal }
+.words, .card td { text-align: left; white-space: normal } td:first-child { white-space: nowrap }
 code { background: #f2f2f2; padding: 0.1rem 0.3rem } nav a { margin-right: 1rem; white-space: nowrap }
 """
 
@@ -26,7 +26,7 @@ def to_html(
     summary: Table,
     reproduce: str,
 ) -> str:
-    links = "".join(f'<a href="#{escape(part.name)}">{escape(part.name)}</a>' for part in parts)
+    links = " ".join(f'<a href="#{escape(part.name)}">{escape(part.name)}</a>' for part in parts)
     rows = "".join(f"<tr><td>{escape(n)}</td><td>{escape(v)}</td></tr>" for n, v in card)
     body = [
         f"<h1>{TITLE}</h1>",

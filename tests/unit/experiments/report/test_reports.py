@@ -97,3 +97,9 @@ def test_no_figure_has_an_exponent(tmp_path: Path) -> None:
     outcome = made(tmp_path)
     outcome.result["headline"] = {"recomputed, s": 11590.07}
     assert summary([outcome]).rows == (("kv-cache", "recomputed, s", "11590"),)
+
+
+def test_links_to_parts_are_apart_so_that_a_narrow_page_can_break_between_them() -> None:
+    parts = [Part(n, n, ("x",), (), None, "again", 1.0) for n in ("kv-cache", "threads")]
+    page = to_html(parts, [], Table((), ()), "x")
+    assert '<a href="#kv-cache">kv-cache</a> <a href="#threads">' in page
