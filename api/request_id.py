@@ -23,6 +23,8 @@ _SANE = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 #: Asked every few seconds by machines: that they are answered well is no news.
 _PROBED = frozenset({"/health", "/ready", "/metrics", "/metrics/prometheus"})
 _MAX_PATH_CHARS = 200
+#: How the paths end of what is sent as it comes.
+_STREAMS = ("/stream", "/live")
 
 
 class RequestId:
@@ -45,8 +47,8 @@ class RequestId:
             await send(message)
 
         inner = dict(scope, state={**scope.get("state", {}), "request_id": request_id})
-        # A stream would go on to its end for a HEAD: that one stays 405.
-        if scope["method"] == "HEAD" and not scope["path"].endswith("/stream"):
+        # A stream would go on to its end for a HEAD, a feed for ever: those stay 405.
+        if scope["method"] == "HEAD" and not scope["path"].endswith(_STREAMS):
             inner["method"] = "GET"
         with concerning(request_id=request_id):
             try:

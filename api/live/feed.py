@@ -51,14 +51,11 @@ class LiveFeed(Response):
         self._caller = caller
         self._keepalive_s = keepalive_s
 
-    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         async with self._board.watch(self._caller) as watched:
             headers = self.raw_headers
             start = {"type": "http.response.start", "status": self.status_code, "headers": headers}
             await send(start)
-            if scope["method"] == "HEAD":
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-                return
             async with anyio.create_task_group() as group:
                 group.start_soon(cancel_when_gone, receive, group.cancel_scope)
                 with suppress(OSError):  # the client is gone

@@ -101,5 +101,5 @@ def test_what_machines_ask_every_few_seconds_is_logged_where_it_fails() -> None:
 
 def test_head_is_get_but_for_streams() -> None:
     assert Exchange(method="HEAD").run().seen[0]["method"] == "GET"
-    stream = Exchange(method="HEAD", path="/jobs/x/stream").run()
-    assert stream.seen[0]["method"] == "HEAD"
+    for path in ("/jobs/x/stream", "/live"):
+        assert Exchange(method="HEAD", path=path).run().seen[0]["method"] == "HEAD"
