@@ -17,5 +17,8 @@ class _Families(Collector):
 
 def render(families: Iterable[Metric], accept: str) -> tuple[bytes, str]:
     """The text, and its content type: OpenMetrics if it is asked for, else Prometheus' 0.0.4."""
-    encode, content_type = choose_encoder(accept)
+    try:
+        encode, content_type = choose_encoder(accept)
+    except (TypeError, ValueError):  # it has a version in it that is none
+        encode, content_type = choose_encoder("")
     return encode(_Families(families)), content_type

@@ -102,6 +102,12 @@ def test_open_metrics_is_for_those_who_ask_for_it() -> None:
     assert text("text/plain")[1].startswith("text/plain; version=0.0.4")
 
 
+@pytest.mark.parametrize("version", ["abc", "1..0", "", "=", "99999999999"])
+def test_a_version_that_is_none_is_answered(version: str) -> None:
+    body, _ = text(f"application/openmetrics-text; version={version}")
+    assert "mini_vllm_worker_deaths_total 2.0\n" in body
+
+
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool (Debian: prometheus)")
 def test_promtool_has_nothing_against_it() -> None:
     checked = subprocess.run(
