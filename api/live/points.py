@@ -20,6 +20,8 @@ MAX_GAP_S = 6 * INTERVAL_S
 _NAMES = ("ttft", "itl", "e2e")
 _QUANTILES = (50, 90, 99)
 _MAX_BYTES = 16_384
+#: More than counters of 64 bits come to together; what is larger was made up, and no float holds it.
+_MAX_COUNT = 10**30
 
 
 class Sample(BaseModel):
@@ -53,9 +55,9 @@ class Sample(BaseModel):
         except ValidationError:
             return None
         lengths = {name: len(BOUNDS_S[name]) + 1 for name in _NAMES}
-        if sample and {name: len(counts) for name, counts in sample.counts.items()} == lengths:
-            return sample
-        return None
+        if not sample or {name: len(row) for name, row in sample.counts.items()} != lengths:
+            return None
+        return sample if all(0 <= count <= _MAX_COUNT for count in sample._all_counts()) else None
 
     def is_behind(self, earlier: "Sample") -> bool:
         """Something was counted once and is not any more: what came since cannot be known."""

@@ -74,6 +74,12 @@ def test_a_sample_and_a_point_are_read_as_they_were_written() -> None:
     assert point and Point.from_wire(point.model_dump_json().encode()) == point
 
 
+def _with_tokens(count: int) -> bytes:
+    return (
+        Sample(**sample(990).model_dump() | {"generated_tokens": count}).model_dump_json().encode()
+    )
+
+
 def _without_a_bucket() -> bytes:
     fields: dict[str, Any] = sample(990).model_dump()
     return (
@@ -85,7 +91,10 @@ def _without_a_bucket() -> bytes:
 
 @pytest.mark.parametrize(
     "raw",
-    [None, b"", b"{}", b"[" * 10_000, b"x" * 10**6, b'{"at": "NaN"}', _without_a_bucket()],
+    [
+        *(None, b"", b"{}", b"[" * 10_000, b"x" * 10**6, b'{"at": "NaN"}', _without_a_bucket()),
+        *(_with_tokens(-1), _with_tokens(-(10**400)), _with_tokens(10**400)),
+    ],
 )
 def test_what_is_none_of_ours_is_left_out(raw: bytes | None) -> None:
     assert Sample.from_wire(raw) is None
