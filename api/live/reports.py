@@ -47,5 +47,6 @@ class Reports:
         found: dict[str, Path] = {}
         for folder in self._folders:
             for path in folder.glob(f"*/{_FILE}"):
-                found.setdefault(path.parent.name, path)
+                if path.parent.name.isprintable():  # else it may be no text, which no link can name
+                    found.setdefault(path.parent.name, path)
         return found

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,14 @@ def test_what_is_not_listed_is_not_read(tmp_path: Path, name: str) -> None:
     (tmp_path / "report.html").write_text("not this one")
     with pytest.raises(RouteNotFound):
         Reports(tmp_path / "two").read(name)
+
+
+def test_a_folder_whose_name_is_no_text_hides_no_other(tmp_path: Path) -> None:
+    put(tmp_path, os.fsdecode(b"caf\xe9"), "x")
+    put(tmp_path, "caf\u00e9", "x")
+    assert [link.href for link in Reports(tmp_path).links()] == [
+        "/dashboard/reports/caf%C3%A9/report.html"
+    ]
 
 
 def test_what_experiments_write_without_a_checkout_is_found(tmp_path: Path) -> None:
