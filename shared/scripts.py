@@ -10,7 +10,8 @@ from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import NoScriptError
 
 #: Refused when Redis is full. The others go on: what was accepted is to be finished, and that frees.
-_NEEDS_MEMORY = {"submit", "create_batch"}
+#: `submit` looks by itself, refuses earlier, and counts that.
+_NEEDS_MEMORY = {"create_batch"}
 
 
 @cache

@@ -10,7 +10,8 @@ from shared.errors import (
     RedisFull,
     TooManyJobs,
 )
-from shared.keys import SERVED, WAITING, queue_key
+from shared.histograms import counter_field
+from shared.keys import SERVED, SERVICE_TOTALS, WAITING, queue_key
 from shared.protocol import GenerateRequest, JobStatus
 from shared.scripts import run_script
 from tests.links import MODEL, bury, finish, make_broker, make_link, pop, serve, submit
@@ -110,11 +111,14 @@ def test_a_nearly_full_redis_takes_nothing_but_finishes_what_it_has(redis: Redis
         with pytest.raises(RedisFull):
             submit(broker)
         redis.config_set("maxmemory", used // 2)
+        with pytest.raises(RedisFull):
+            submit(broker)
         (popped,) = pop(link)
         finish(link, popped)
     finally:
         redis.config_set("maxmemory", 0)
     assert popped.job_id == job_id
+    assert redis.hget(SERVICE_TOTALS, counter_field(MODEL, "refused_redis_full")) == b"2"
     submit(broker)
 
 
