@@ -34,7 +34,11 @@ for _, id in ipairs(redis.call('SMEMBERS', taken_key(who))) do
   end
 end
 local totals = redis.call('HGETALL', totals_key(who))
-for i = 1, #totals, 2 do redis.call('HINCRBY', SERVICE, totals[i], whole(totals[i + 1]) or 0) end
+for i = 1, #totals, 2 do
+  -- Not as a number of Lua: sums in microseconds have more digits than that keeps.
+  local text = totals[i + 1]
+  if #text <= 18 and string.match(text, '^%d+$') then redis.call('HINCRBY', SERVICE, totals[i], text) end
+end
 redis.call('DEL', totals_key(who), taken_key(who), beat_key(who), worker_key(who),
   bell_key(who), alone_key(who))
 return moved

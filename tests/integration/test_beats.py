@@ -6,6 +6,7 @@ import httpx
 import pytest
 from redis import Redis
 
+from shared.histograms import sum_field
 from shared.keys import SERVICE_TOTALS, worker_totals_key
 from shared.protocol import WorkerReport, WorkerState
 from shared.recovery import Sweeper
@@ -146,3 +147,12 @@ def test_what_a_host_keeps_is_shown_of_each_worker_and_counted_once(
     assert (cache_of(http)["snapshots"], cache_of(http)["bytes"]) == (3, 3000)
     for worker in workers:
         worker.bury()
+
+
+def test_a_sum_too_large_for_a_number_of_lua_outlives_its_worker(flushed: Redis) -> None:
+    """Microseconds of a thousand jobs that wait for two weeks."""
+    beating = Beating(flushed, "w.1")
+    field, sum_us = sum_field("smollm2", "e2e"), 10**15 + 10**17
+    flushed.hset(worker_totals_key("w.1"), mapping={field: sum_us + 1, "x": "no number"})
+    beating.bury()
+    assert flushed.hget(SERVICE_TOTALS, field) == str(sum_us + 1).encode()
