@@ -1,5 +1,6 @@
 """What can be asked of jobs, and in which words. The doing is elsewhere."""
 
+import io
 import json
 import sys
 import time
@@ -54,7 +55,7 @@ def list_command(
     with make_client(url, api_key) as client:
         jobs = list_jobs(client, limit, [one.value for one in status or ()])
     if as_json:
-        print(json.dumps({"jobs": jobs}, indent=1, ensure_ascii=False))
+        print(json.dumps({"jobs": jobs}, indent=1))
     elif jobs:
         _console().print(jobs_table(jobs, time.time()))
     elif status:
@@ -82,7 +83,7 @@ def show_command(
     with make_client(url, api_key) as client:
         job = get(client, find_id(client, job_id))
     if as_json:
-        print(json.dumps(job, indent=1, ensure_ascii=False))
+        print(json.dumps(job, indent=1))
         return
     console = _console()
     console.print(job_facts(job, time.time(), marks_for(console.encoding)))
@@ -144,4 +145,6 @@ def cancel_command(
 
 
 def _console() -> Console:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may not know every character
     return Console(width=None if sys.stdout.isatty() else _WIDTH_CHARS, highlight=False)

@@ -27,7 +27,7 @@ def show_once(url: str, api_key: str | None, *, as_json: bool) -> None:
     with make_client(url, api_key) as client:
         picture = read_picture(client, time.time())
     if as_json:
-        print(json.dumps(_as_json(picture), indent=1, ensure_ascii=False))
+        print(json.dumps(_as_json(picture), indent=1))
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")

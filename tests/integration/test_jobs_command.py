@@ -79,6 +79,25 @@ def test_a_job_is_shown_by_the_beginning_of_its_id(
     assert json.loads(output)["text"] == "so\nbe [red]it\x1b[2J"
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_what_a_user_and_a_model_wrote_does_nothing_to_a_terminal(
+    gateway: RunningGateway,
+    http: httpx.Client,
+    worker: PlayedWorker,
+    monkeypatch: pytest.MonkeyPatch,
+    encoding: str,
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    body = {"prompt": "x", "user": "caf\u00e9\u009b2J\u202e\x1b]0;x\x07\nstatus failed"}
+    job_id = str(http.post("/generate", json=body).raise_for_status().json()["job_id"])
+    worker.play("na\u00efve\u009b2J")
+    for words in (("list",), ("show", job_id), ("show", job_id, "--json")):
+        code, output, errors = run(gateway.url, *words)
+        assert (code, errors) == (0, ""), words
+        assert not set(output) & set("\u009b\u202e\x1b\x07"), words
+    assert json.loads(output)["user"] == body["user"]
+
+
 def test_a_tail_prints_what_there_is_and_then_the_rest(
     gateway: RunningGateway, http: httpx.Client, worker: PlayedWorker
 ) -> None:
