@@ -22,7 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Look at the jobs of a running service, follow them and cancel them.\n\n"
     "Those of your key; with an admin key, or where no keys are set, all. An ID may be the first 4 or more "
-    "characters of it, as long as no other of the newest jobs begins alike.",
+    "characters of it (8 or more to cancel), as long as no other of the newest jobs begins alike.",
 )
 
 _Url = Annotated[str, typer.Option(envvar="MINI_VLLM_URL", help="the running service")]
@@ -126,13 +126,13 @@ def cancel_command(
     Example: mini-vllm jobs cancel 4b355c02 9ad1f00e
     """
     from cli.jobs.outcome import outcome_of
-    from cli.jobs.service import cancel, find_id, get
+    from cli.jobs.service import MIN_CANCEL_CHARS, cancel, find_id, get
 
     num_failed = 0
     with make_client(url, api_key) as client:
         for given in job_ids:
             try:
-                job_id = find_id(client, given)
+                job_id = find_id(client, given, MIN_CANCEL_CHARS)
                 had_ended = bool(get(client, job_id)["ended_at"])
                 print(outcome_of(cancel(client, job_id), had_ended=had_ended))
             except RequestFailed as error:

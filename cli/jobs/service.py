@@ -15,12 +15,13 @@ Job = dict[str, Any]
 
 #: Of the newest; a job that is older has to be named in full.
 MAX_SCANNED_JOBS = 2_000
-#: With fewer characters another job could begin alike a moment later.
 MIN_PREFIX_CHARS = 4
+#: What ends a job: so few that a slip of the finger hits another one are not enough. Tables show as many.
+MIN_CANCEL_CHARS = 8
 _PAGE_JOBS = 200
 _MAX_NAMED = 4
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
-_PREFIX = re.compile(rf"[0-9a-f]{{{MIN_PREFIX_CHARS},32}}")
+_PREFIX = re.compile(r"[0-9a-f]{1,32}")
 
 
 def newest(client: httpx.Client, page_jobs: int = _PAGE_JOBS) -> Iterator[Job]:
@@ -52,15 +53,15 @@ def cancel(client: httpx.Client, job_id: str) -> Job:
     return job
 
 
-def find_id(client: httpx.Client, given: str) -> str:
+def find_id(client: httpx.Client, given: str, min_chars: int = MIN_PREFIX_CHARS) -> str:
     """The id that is meant: a whole one is not looked for. Raises ``RequestFailed``."""
     text = given.strip().lower().removeprefix("chatcmpl-").removeprefix("cmpl-")
     if _JOB_ID.fullmatch(text):
         return text
-    if not _PREFIX.fullmatch(text):
+    if len(text) < min_chars or not _PREFIX.fullmatch(text):
         raise RequestFailed(
             f"{given[:40]!r} is no job id: 32 characters of 0-9 and a-f, or the first "
-            f"{MIN_PREFIX_CHARS} or more of them; `mini-vllm jobs list` shows them"
+            f"{min_chars} or more of them; `mini-vllm jobs list` shows them"
         )
     return choose(text, (job["job_id"] for job in newest(client)))
 

@@ -197,6 +197,7 @@ def test_a_running_job_whose_worker_does_not_look_is_said_to_end_soon(
         (["show", "abcd"], "no job of yours begins with abcd"),
         (["tail", "abc"], "no job id"),
         (["cancel", "../metrics"], "no job id"),
+        (["cancel", "0000000"], "no job id"),
     ],
 )
 def test_what_is_not_there_is_said_in_one_line(

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from cli.jobs.service import choose, find_id
+from cli.jobs.service import MIN_CANCEL_CHARS, choose, find_id
 from cli.service import RequestFailed
 
 A, B = "4b35" + "0" * 28, "4b36" + "0" * 28
@@ -39,3 +39,11 @@ def test_what_is_no_id_is_refused_before_anything_is_asked(given: str) -> None:
         pytest.raises(RequestFailed, match="no job id"),
     ):
         find_id(client, given)
+
+
+def test_where_a_job_would_end_more_of_its_id_is_asked_for() -> None:
+    with (
+        httpx.Client(base_url="http://x") as client,
+        pytest.raises(RequestFailed, match="the first 8 or more"),
+    ):
+        find_id(client, A[:7], MIN_CANCEL_CHARS)
