@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import WatchError
+from redis.exceptions import NoPermissionError, ResponseError, WatchError
 
 from api.complaints import Complaints
 from api.fleet import read_fleet
@@ -58,8 +58,7 @@ class HistoryWriter:
         async with self._reads.pipeline(transaction=True) as pipe:
             await pipe.watch(HISTORY_SAMPLE)
             # NOTE: before the totals: what is read of them later is never less than the sample has.
-            raw: Any = await pipe.get(HISTORY_SAMPLE)
-            earlier = Sample.from_wire(raw)
+            earlier = Sample.from_wire(await _text_at(pipe, HISTORY_SAMPLE))
             fleet = await read_fleet(self._reads, self._model)
             later = Sample.of(fleet, await self._now_s())
             queued = sum(fleet.depths.values())
@@ -81,6 +80,17 @@ class HistoryWriter:
     async def _now_s(self) -> float:
         seconds, micros = await self._reads.time()
         return float(seconds + micros / 1e6)
+
+
+async def _text_at(pipe: Redis, key: str) -> bytes | None:
+    """``None`` of what is no text: it will be written over."""
+    try:
+        raw: Any = await pipe.get(key)
+    except NoPermissionError:
+        raise
+    except ResponseError:
+        return None
+    return None if raw is None else bytes(raw)
 
 
 class HistoryReader:

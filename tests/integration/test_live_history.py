@@ -95,6 +95,16 @@ def test_of_two_gateways_that_write_at_once_one_does(valkey_url: str, flushed: R
     assert len(points(valkey_url)) == sum(won), "each follows the one before"
 
 
+def test_a_sample_that_is_none_is_written_over(valkey_url: str, flushed: Redis) -> None:
+    flushed.lpush(HISTORY_SAMPLE, "no text")
+    assert write(valkey_url) and points(valkey_url) == []
+    begin_earlier(flushed, 10)
+    flushed.set(HISTORY_SAMPLE, flushed.get(HISTORY_SAMPLE).replace(b":0,", b":-1,", 1))  # type: ignore[union-attr]
+    assert write(valkey_url) and points(valkey_url) == []
+    begin_earlier(flushed, 10)
+    assert write(valkey_url) and len(points(valkey_url)) == 1
+
+
 def test_a_turn_is_taken_by_one_gateway(valkey_url: str, flushed: Redis) -> None:
     async def turns(client: AsyncRedis) -> list[bool]:
         first, second = make_writer(client), make_writer(client)
