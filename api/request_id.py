@@ -7,6 +7,7 @@ logged meanwhile. HEAD is answered as GET without the body, which the server lea
 import logging
 import re
 import time
+from urllib.parse import quote
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -70,4 +71,5 @@ def _log_access(scope: Scope, status: int, duration_s: float) -> None:
     told = about(method=method, path=path, status=status, duration_ms=ms)
     words = "%s %s %d in %g ms"
     level = logging.DEBUG if is_dull else logging.INFO
-    log.log(level, words, method, path, status, ms, extra=told)
+    # With spaces in it, a path could say more in a line for people: a status, or another job's id.
+    log.log(level, words, method, quote(path, safe="/!$&'()*+,;=:@~"), status, ms, extra=told)

@@ -92,6 +92,12 @@ def test_a_request_is_one_line_without_its_query() -> None:
     assert "secret" not in json.dumps(line)
 
 
+def test_a_path_says_nothing_but_a_path() -> None:
+    with kept_lines(logging.INFO) as lines:
+        Exchange(path="/x 200 in 1 ms job=7").run()
+    assert lines[0]["message"].startswith("GET /x%20200%20in%201%20ms%20job=7 200 in ")
+
+
 def test_what_machines_ask_every_few_seconds_is_logged_where_it_fails() -> None:
     with kept_lines(logging.INFO) as lines:
         Exchange(path="/health").run()
