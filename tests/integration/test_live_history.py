@@ -98,8 +98,10 @@ def test_of_two_gateways_that_write_at_once_one_does(valkey_url: str, flushed: R
 def test_a_sample_that_is_none_is_written_over(valkey_url: str, flushed: Redis) -> None:
     flushed.lpush(HISTORY_SAMPLE, "no text")
     assert write(valkey_url) and points(valkey_url) == []
-    begin_earlier(flushed, 10)
-    flushed.set(HISTORY_SAMPLE, flushed.get(HISTORY_SAMPLE).replace(b":0,", b":-1,", 1))  # type: ignore[union-attr]
+    sample = Sample.from_wire(flushed.get(HISTORY_SAMPLE))  # type: ignore[arg-type]
+    assert sample
+    less = sample.model_copy(update={"at": sample.at - 10, "ended": -(10**400)})
+    flushed.set(HISTORY_SAMPLE, less.model_dump_json())
     assert write(valkey_url) and points(valkey_url) == []
     begin_earlier(flushed, 10)
     assert write(valkey_url) and len(points(valkey_url)) == 1
