@@ -7,10 +7,11 @@ const KV_FULL = 0.95;
 const THROTTLED = 0.1;
 const FAILING_PER_REQUEST = 0.05;
 const RECENT_POINTS = 6;
+const URGENT = ["high", "normal"];
 
 // `shareThrottled` of a worker; `points` of the history, oldest first. Levels: good, busy, bad.
 export function verdictOf(view, points, shareThrottled) {
-  const rules = [noWorker, longQueue, failures, lost, requestsFail, throttled, kvFull, warned, shortQueue];
+  const rules = [noWorker, longQueue, failures, lost, requestsFail, throttled, kvFull, warned, suspects, shortQueue];
   for (const rule of rules) {
     const verdict = rule(view, points, shareThrottled);
     if (verdict) return verdict;
@@ -52,7 +53,7 @@ function noWorker(view) {
 }
 
 function longQueue(view, points, shareThrottled) {
-  const [queued, wait_s] = [numQueued(view), longestWait(view)];
+  const [queued, wait_s] = [numQueued(view, ...URGENT), longestWait(view)];
   if (!queued || (wait_s != null && wait_s < LONG_WAIT_S)) return null;
   const slots = sum(ready(view), "slots");
   const used = sum(ready(view), "slots_used");
@@ -132,20 +133,31 @@ function warned(view) {
   return warning ? busy(`Nobody waits, but: ${warning}`, "") : null;
 }
 
-function shortQueue(view) {
-  const queued = numQueued(view);
+function suspects(view) {
+  const queued = numQueued(view, "suspect");
   if (!queued) return null;
-  return good(
-    `Nobody waits long: ${plural(queued, "job")} in the queue, about ${aboutSeconds(longestWait(view))}.`,
-    "Nothing to do.",
+  return busy(
+    `${plural(queued, "job")} that workers died of: run alone, one at a time.`,
+    "If workers die of them again, those jobs fail with worker_lost.",
   );
 }
 
+function shortQueue(view) {
+  const [queued, low] = [numQueued(view, ...URGENT), numQueued(view, "low")];
+  if (queued) {
+    return good(
+      `Nobody waits long: ${plural(queued, "job")} in the queue, about ${aboutSeconds(longestWait(view))}.`,
+      "Nothing to do.",
+    );
+  }
+  return low ? good(`All well: nobody waits but ${plural(low, "job")} of low priority.`, "") : null;
+}
+
 function allWell(view) {
-  if (!view.workers) return good("All is well: nobody waits.", "");
+  if (!view.workers) return good("All well: nobody waits.", "");
   const workers = ready(view);
   const slots = `${sum(workers, "slots_used")} of ${plural(sum(workers, "slots"), "slot")} used`;
-  return good(`All is well: nobody waits. ${plural(workers.length, "worker")} ready, ${slots}.`, "");
+  return good(`All well: nobody waits. ${plural(workers.length, "worker")} ready, ${slots}.`, "");
 }
 
 const good = (text, action) => ({ level: "good", text, action });
@@ -156,15 +168,15 @@ function ready(view) {
   return (view.workers ?? []).filter((worker) => worker.state === "ready");
 }
 
-function numQueued(view) {
-  return sum(view.queue, "queued");
+function numQueued(view, ...priorities) {
+  return sum(view.queue.filter((queue) => priorities.includes(queue.priority)), "queued");
 }
 
-// Of a priority that somebody waits in; null if that is known of none. Low priority is there to wait.
+// Of the priorities that users wait in; null if one of them is not known. Low priority is there to wait.
 function longestWait(view) {
-  const waiting = view.queue.filter((queue) => queue.queued && queue.priority !== "low");
-  const known = waiting.map((queue) => queue.expected_wait_s).filter((wait_s) => wait_s != null);
-  return waiting.length && !known.length ? null : Math.max(0, ...known);
+  const waiting = view.queue.filter((queue) => queue.queued && URGENT.includes(queue.priority));
+  const waits_s = waiting.map((queue) => queue.expected_wait_s);
+  return waits_s.includes(null) ? null : Math.max(0, ...waits_s);
 }
 
 function sum(entries, field) {

@@ -203,6 +203,8 @@ WORKER = {
     **{"slots": 8, "slots_used": 1},
 }
 QUEUED = [{"priority": "normal", "queued": 30, "expected_wait_s": 41.2}]
+SUSPECT = {"priority": "suspect", "queued": 1, "expected_wait_s": None}
+LOW = {"priority": "low", "queued": 5, "expected_wait_s": 90.0}
 FAILURE = {"name": "w9", "host": "node-9", "message": "no room for the model"}
 VIEW: dict[str, Any] = {
     **{"at": 1000, "scope": "all", "workers": [WORKER], "failures": [], "warnings": []},
@@ -221,6 +223,9 @@ VIEW: dict[str, Any] = {
         ({"queue": QUEUED}, "bad", ["wait about 41 seconds", "30 jobs", "Add workers"]),
         ({"queue": QUEUED, "failures": [FAILURE]}, "bad", ["41 seconds", "w9 fails to start"]),
         ({"queue": QUEUED, "workers": None, "failures": None}, "bad", ["41 seconds"]),
+        ({"queue": [SUSPECT]}, "busy", ["1 job that workers died of"]),
+        ({"queue": [SUSPECT, *QUEUED]}, "bad", ["wait about 41 seconds", "30 jobs"]),
+        ({"queue": [LOW]}, "good", ["nobody waits but 5 jobs of low priority"]),
         ({"failures": [FAILURE]}, "busy", ["w9 fails to start", "node-9"]),
         ({"workers": [WORKER, WORKER | {"name": "w1", "state": "lost"}]}, "busy", ["w1"]),
         ({"workers": [WORKER | {"kv_usage": 0.97}]}, "busy", ["KV cache of w0 is 97 % full"]),
