@@ -12,7 +12,7 @@ import httpx
 
 from cli.asking import ask
 from cli.service import MAX_OUTAGE_S, RETRY_PAUSE_S, RequestFailed, message_of
-from cli.sse import ServerSentEvent, read_events
+from cli.sse import ServerSentEvent, lines_of, read_events
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 #: What shells say of a program that Ctrl-C ended.
@@ -77,4 +77,4 @@ def _events(client: httpx.Client, path: str, last_id: str) -> Iterator[ServerSen
         if response.status_code != httpx.codes.OK:
             response.read()
             raise RequestFailed(message_of(response))
-        yield from read_events(response.iter_lines())
+        yield from read_events(lines_of(response.iter_text()))

@@ -11,6 +11,15 @@ class ServerSentEvent:
     id: str
 
 
+def lines_of(pieces: Iterable[str]) -> Iterator[str]:
+    """Without their ends. NOTE: not as ``str.splitlines`` and httpx have them, for which U+2028 and others
+    that may stand in JSON end one."""
+    rest = ""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split("\n")
+        yield from (line.removesuffix("\r") for line in lines)
+
+
 def read_events(lines: Iterable[str]) -> Iterator[ServerSentEvent]:
     """``lines`` without their ends. An event that is cut off before its empty line is not given."""
     event, event_id = "message", ""

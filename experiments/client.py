@@ -99,7 +99,7 @@ async def _sent(
 
 def _parse(block: bytes, now_s: float) -> Heard | None:
     """``None`` of a comment."""
-    lines = block.decode().splitlines()
+    lines = block.decode().split("\n")  # JSON may have what else ends a line for Python
     fields = dict(line.split(": ", 1) for line in lines if line and not line.startswith(":"))
     if "data" not in fields:
         return None

@@ -9,7 +9,7 @@ import httpx
 
 from cli.asking import nothing_answers
 from cli.service import RETRY_PAUSE_S, RequestFailed, message_of
-from cli.sse import read_events
+from cli.sse import lines_of, read_events
 from cli.top.picture import News, Picture
 
 _PATH = "/live"
@@ -31,7 +31,7 @@ def read_feed(client: httpx.Client) -> Iterator[News]:
             if response.status_code != httpx.codes.OK:
                 response.read()
                 raise RequestFailed(message_of(response))
-            for event in read_events(response.iter_lines()):
+            for event in read_events(lines_of(response.iter_text())):
                 yield News(event.event, json.loads(event.data))
     except httpx.ConnectError:
         raise Away(nothing_answers(client)) from None

@@ -114,6 +114,15 @@ def test_a_tail_prints_what_there_is_and_then_the_rest(
     assert (process.returncode, output, errors) == (0, "be it\n", "")
 
 
+def test_text_with_other_ends_of_lines_is_no_end_of_a_tail(
+    gateway: RunningGateway, http: httpx.Client, worker: PlayedWorker
+) -> None:
+    job_id = submit(http)
+    worker.play("a\u2028b\u0085", "c")
+    code, output, errors = run(gateway.url, "tail", job_id)
+    assert (code, output, errors) == (0, "a\u2028b\u0085c\n", "")
+
+
 def test_a_tail_of_a_job_that_was_cancelled_ends_with_a_code(
     gateway: RunningGateway, http: httpx.Client, worker: PlayedWorker
 ) -> None:

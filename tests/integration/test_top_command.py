@@ -35,7 +35,8 @@ def top(url: str, *words: str) -> "subprocess.CompletedProcess[str]":
 
 def test_one_frame_goes_into_a_pipe(gateway: RunningGateway, worker: PlayedWorker) -> None:
     with gateway.client() as http:
-        job_id = http.post("/generate", json={"prompt": "x"}).json()["job_id"]
+        body = {"prompt": "x", "user": "no end\u2028of a line\u0085"}
+        job_id = http.post("/generate", json=body).raise_for_status().json()["job_id"]
     done = top(gateway.url)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
