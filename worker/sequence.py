@@ -76,7 +76,7 @@ class Sequence:
     num_released: int = 0
     first_token_s: float | None = None
     last_token_s: float | None = None  #: when its newest token was drawn
-    gap_s: float | None = None  #: between its two newest tokens
+    gap_s: float | None = None  #: between its two newest tokens, if its last draw was one
     is_cancelled: bool = False
 
     def resume(self, known: Seq[int]) -> None:
@@ -122,14 +122,14 @@ class Sequence:
         """Takes the next token: what may be sent, and the end if it is one."""
         if self.first_token_s is None:
             self.first_token_s = now_s
-        self.gap_s = None if self.last_token_s is None else now_s - self.last_token_s
-        self.last_token_s = now_s
+        last_s, self.gap_s = self.last_token_s, None
         if drawn.error:
             failed = ShapeFailed(f"The answer could not be held to its shape: {drawn.error}")
             error = JobError(code=failed.code, message=failed.message)
             return self.finish(FinishReason.ERROR, now_s, error)
         if drawn.is_end:
             return self.finish(FinishReason.STOP, now_s)
+        self.gap_s, self.last_token_s = None if last_s is None else now_s - last_s, now_s
         self.output.append(drawn.token)
         if drawn.logprob is not None:
             self.logprobs.append(drawn.logprob)

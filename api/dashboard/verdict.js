@@ -150,14 +150,14 @@ function shortQueue(view) {
       "Nothing to do.",
     );
   }
-  return low ? good(`All well: nobody waits but ${plural(low, "job")} of low priority.`, "") : null;
+  return low ? good(`All is well: nobody waits but ${plural(low, "job")} of low priority.`, "") : null;
 }
 
 function allWell(view) {
-  if (!view.workers) return good("All well: nobody waits.", "");
+  if (!view.workers) return good("All is well: nobody waits.", "");
   const workers = ready(view);
   const slots = `${sum(workers, "slots_used")} of ${plural(sum(workers, "slots"), "slot")} used`;
-  return good(`All well: nobody waits. ${plural(workers.length, "worker")} ready, ${slots}.`, "");
+  return good(`All is well: nobody waits. ${plural(workers.length, "worker")} ready, ${slots}.`, "");
 }
 
 const good = (text, action) => ({ level: "good", text, action });

@@ -164,7 +164,7 @@ def _short_queue(view: View) -> Verdict | None:
         text = f"Nobody waits long: {_plural(num_queued, 'job')} in the queue, about {wait}."
         return Verdict("good", text, "Nothing to do.")
     if num_low:
-        text = f"All well: nobody waits but {_plural(num_low, 'job')} of low priority."
+        text = f"All is well: nobody waits but {_plural(num_low, 'job')} of low priority."
         return Verdict("good", text)
     return None
 
@@ -172,9 +172,9 @@ def _short_queue(view: View) -> Verdict | None:
 def _all_well(view: View) -> Verdict:
     ready = _ready(view)
     if view["workers"] is None:
-        return Verdict("good", "All well: nobody waits.")
+        return Verdict("good", "All is well: nobody waits.")
     slots = f"{_sum(ready, 'slots_used')} of {_plural(_sum(ready, 'slots'), 'slot')} used"
-    text = f"All well: nobody waits. {_plural(len(ready), 'worker')} ready, {slots}."
+    text = f"All is well: nobody waits. {_plural(len(ready), 'worker')} ready, {slots}."
     return Verdict("good", text)
 
 

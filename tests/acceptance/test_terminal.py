@@ -94,4 +94,4 @@ def test_the_view_for_programs_agrees_with_the_metrics(service: Up, client: http
     metrics = client.get("/metrics").json()
     assert found["totals"]["completed"] == metrics["jobs"]["completed"]
     assert found["totals"]["generated_tokens"] == metrics["total_tokens_generated"]
-    assert found["verdict"]["text"].startswith("All well")
+    assert found["verdict"]["text"].startswith("All is well")

@@ -121,10 +121,10 @@ def test_it_goes_on_after_a_restart_of_the_gateway_and_ends_tidily(valkey: Valke
     PlayedWorker(connect(valkey.url), "worker-0", "smollm2")
     with running(valkey.url) as gateway:
         terminal = Terminal(gateway.url)
-        terminal.wait_for("All well: nobody waits. 1 worker ready")
+        terminal.wait_for("All is well: nobody waits. 1 worker ready")
     terminal.wait_for("Reconnecting; what is below was so ")
     with running(valkey.url, gateway.port):
-        terminal.wait_for("All well: nobody waits. 1 worker ready")
+        terminal.wait_for("All is well: nobody waits. 1 worker ready")
         assert terminal.end(signal.SIGINT) == 0
     terminal.close()
     assert "\x1b[?1049l" in terminal.shown, "the screen from before is back"

@@ -185,3 +185,12 @@ def test_every_token_but_the_first_is_a_gap_and_every_round_a_step() -> None:
     assert observed.of_all_models("itl").count == 11 + 4
     assert observed.of_all_models("step").count >= 12
     assert figures.num_calls >= observed.of_all_models("step").count
+
+
+def test_what_only_ends_an_answer_is_no_token_and_no_gap() -> None:
+    figures = StepFigures("m")
+    engine, _ = make_engine(ScriptedBackend(answers={"hello": "world"}), step_figures=figures)
+    events = run(engine, engine.admit("a", 1, make_args("hello"), make_times()))
+    assert end_of(events, "a").finish_reason is FinishReason.STOP
+    raw = {name.encode(): str(value).encode() for name, value in figures.totals().items()}
+    assert read_observed([raw]).of_all_models("itl").count == len("world") - 1

@@ -16,7 +16,7 @@ def verdict(*points: dict[str, Any], throttled: float = 0.0, **changes: Any) -> 
 
 def test_all_is_well_while_nobody_waits() -> None:
     assert verdict().level == "good"
-    assert verdict().text == "All well: nobody waits. 2 workers ready, 4 of 16 slots used."
+    assert verdict().text == "All is well: nobody waits. 2 workers ready, 4 of 16 slots used."
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_wait_that_is_not_known_is_a_wait() -> None:
 def test_a_short_queue_and_batches_are_no_trouble() -> None:
     assert verdict(queue=queue(high=(2, 1.2))).text.startswith("Nobody waits long: 2 jobs")
     batch = verdict(queue=queue(low=(40, 300.0)))
-    assert (batch.level, batch.text.startswith("All well: nobody waits but 40 jobs")) == (
+    assert (batch.level, batch.text.startswith("All is well: nobody waits but 40 jobs")) == (
         "good",
         True,
     )
@@ -74,7 +74,7 @@ def test_suspects_are_told_and_hide_no_queue() -> None:
 
 def test_one_who_sees_no_workers_is_told_of_the_queue() -> None:
     own: dict[str, Any] = {"workers": None, "failures": None, "warnings": None}
-    assert verdict(**own).text == "All well: nobody waits."
+    assert verdict(**own).text == "All is well: nobody waits."
     found = verdict(**own, queue=queue(normal=(9, 600.0)))
     assert found.text == "Users wait about 10 minutes: 9 jobs in the queue."
     assert "Ask for less" in found.action
