@@ -31,6 +31,7 @@ class Reuse:
     keeps_answer: bool = False  #: a next turn may follow
     num_restored: int = 0  #: tokens that this attempt did not compute
     num_safe: int = 0  #: tokens that some snapshot holds
+    num_shared: int = 0  #: tokens that a snapshot for others holds, which stays when this one ends
     save_points: tuple[int, ...] = ()  #: its state is saved when so many are computed
     cuts: tuple[int, ...] = ()  #: where chunks have to end
     has_own_snapshot: bool = False

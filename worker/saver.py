@@ -127,4 +127,6 @@ class Saver:
             on_done=claim.release if claim is not None else None,
         )
         reuse.num_safe = num_computed
+        if not is_own:
+            reuse.num_shared = num_computed
         return True

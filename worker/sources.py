@@ -75,8 +75,11 @@ class Sources:
             return
         reuse, entry = sequence.reuse, source.entry
         sequence.num_computed = reuse.num_restored = source.kept
-        if entry is not None:
+        if entry is None:
+            reuse.num_safe = min(source.kept, _num_stored(source))
+        else:
             reuse.num_safe = source.kept
+            reuse.num_shared = 0 if entry.scope == reuse.own_scope else source.kept
         if entry is not None and entry.scope == reuse.own_scope:
             reuse.has_own_snapshot = True
             self._figures.resumed_tokens += source.kept
@@ -102,3 +105,11 @@ class Sources:
         log.warning("a snapshot of %d tokens cannot be restored; it is removed", source.common)
         self._shelf.store.remove(source.entry.name)
         return False
+
+
+def _num_stored(source: Source) -> int:
+    """How much of what a slot holds is in a snapshot for others, or will be when its prompt is computed:
+    whoever starts from it need not save that again."""
+    assert source.live is not None, "a source is a slot or a snapshot"
+    reuse = source.live.reuse
+    return max((reuse.num_shared, *reuse.save_points))

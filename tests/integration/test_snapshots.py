@@ -152,6 +152,20 @@ def test_a_checkpoint_lets_a_killed_jobs_next_attempt_go_on_from_it(tmp_path: Pa
     assert one.texts["a"] + other.texts["a"] == alone.texts["a"]
 
 
+def test_what_one_leaves_for_all_is_not_kept_again_for_each_that_follows(tmp_path: Path) -> None:
+    worker = Worker(tmp_path, checkpoint_s=50)
+    worker.engine._pace.note(10, 10.0)
+    for job_id in "abc":
+        worker.admit(job_id, SHARED + job_id * 5, max_tokens=20)
+    owners = set()
+    while worker.engine.num_active:
+        worker.step()
+        sequences = worker.engine.scheduler.sequences
+        owners |= {s.job_id for s in sequences if s.reuse.has_own_snapshot}
+    assert worker.cached("b") == worker.cached("c") == len(SHARED)
+    assert owners == {"a"}, "only the first had computed what would take long to compute again"
+
+
 def test_keys_share_nothing_but_what_was_warmed_for_all(tmp_path: Path) -> None:
     worker = Worker(tmp_path)
     worker.admit("a", owner="one")
